@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+
+	bolt "go.etcd.io/bbolt"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ackTable holds the acks in memory, and which of them are not on disk yet.
+// Losing those costs a comparison after a restart, never a wrong PATCH.
+type ackTable struct {
+	mu    sync.Mutex
+	acks  map[types.UID]Ack
+	dirty map[types.UID]struct{} // changed or deleted since the last commit
+}
+
+// PutAck notes that the server holds a version. It is durable with the next
+// commit or Flush. For one live UID an ack never goes down; an ack for a pod
+// that is not in the journal, or above its version, is ignored.
+func (j *Journal) PutAck(a Ack) {
+	j.stateMu.RLock()
+	pod, ok := j.pods[a.UID]
+	j.stateMu.RUnlock()
+	if !ok || pod.Removed || a.Version > pod.Version || a.Version == 0 {
+		return
+	}
+	j.acks.mu.Lock()
+	defer j.acks.mu.Unlock()
+	if old, ok := j.acks.acks[a.UID]; ok && old.LiveUID == a.LiveUID && old.Version >= a.Version {
+		return
+	}
+	j.acks.acks[a.UID] = a
+	j.acks.dirty[a.UID] = struct{}{}
+}
+
+// ForgetAck drops the ack of a pod: the server was seen to hold something else.
+func (j *Journal) ForgetAck(uid types.UID) {
+	j.acks.mu.Lock()
+	defer j.acks.mu.Unlock()
+	if _, ok := j.acks.acks[uid]; ok {
+		delete(j.acks.acks, uid)
+		j.acks.dirty[uid] = struct{}{}
+	}
+}
+
+// Acks returns a copy of all acks, those that are not durable yet included.
+func (j *Journal) Acks() (map[types.UID]Ack, error) {
+	j.acks.mu.Lock()
+	defer j.acks.mu.Unlock()
+	return maps.Clone(j.acks.acks), nil
+}
+
+// Acks returns the acks in the file.
+func (r *Reader) Acks() (map[types.UID]Ack, error) {
+	var acks map[types.UID]Ack
+	err := r.read(func(tx *bolt.Tx) (err error) {
+		acks, err = r.view.loadAcks(tx)
+		return err
+	})
+	return acks, err
+}
+
+func (v *view) loadAcks(tx *bolt.Tx) (map[types.UID]Ack, error) {
+	acks := map[types.UID]Ack{}
+	err := tx.Bucket(bucketAcks).ForEach(func(k, value []byte) error {
+		a, err := decodeAck(k, value)
+		if err != nil {
+			return v.corrupt(bucketAcks, 0, fmt.Errorf("key %q: %w", k, err))
+		}
+		acks[a.UID] = a
+		return nil
+	})
+	return acks, err
+}
+
+// loadAcks also clamps: an ack above its pod's version, or for no pod at all,
+// can only come from a file that was put back or damaged.
+func (j *Journal) loadAcks(tx *bolt.Tx) error {
+	acks, err := j.view.loadAcks(tx)
+	if err != nil {
+		return err
+	}
+	j.acks.acks, j.acks.dirty = acks, map[types.UID]struct{}{}
+	for uid, a := range acks {
+		pod, ok := j.pods[uid]
+		if !ok || pod.Removed || a.Version > pod.Version {
+			delete(acks, uid)
+			j.acks.dirty[uid] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// take returns what is not on disk yet and counts it as written; give puts it
+// back when the commit failed.
+func (t *ackTable) take() (puts []Ack, deletes []types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for uid := range t.dirty {
+		if a, ok := t.acks[uid]; ok {
+			puts = append(puts, a)
+		} else {
+			deletes = append(deletes, uid)
+		}
+	}
+	clear(t.dirty)
+	return puts, deletes
+}
+
+func (t *ackTable) give(puts []Ack, deletes []types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range puts {
+		t.dirty[a.UID] = struct{}{}
+	}
+	for _, uid := range deletes {
+		t.dirty[uid] = struct{}{}
+	}
+}
+
+func (t *ackTable) anyDirty() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.dirty) > 0
+}
+
+// drop removes the ack of a removed pod after the commit that deleted it.
+func (t *ackTable) drop(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.acks, uid)
+	delete(t.dirty, uid)
+}
+
+func (j *Journal) writeAcks(tx *bolt.Tx, p *plan) error {
+	bucket := tx.Bucket(bucketAcks)
+	for _, a := range p.ackPuts {
+		if err := bucket.Put([]byte(a.UID), a.encode(j.sealer)); err != nil {
+			return err
+		}
+	}
+	for _, uids := range [][]types.UID{p.ackDeletes, p.removed} {
+		for _, uid := range uids {
+			if err := bucket.Delete([]byte(uid)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// faultState is what health and callers may know of a failing disk.
+type faultState struct {
+	mu     sync.Mutex
+	err    error
+	failed chan struct{} // closed when this process cannot write any more
+	fatal  bool
+}
+
+func (f *faultState) init() { f.failed = make(chan struct{}) }
+
+func (f *faultState) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func (f *faultState) clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.fatal {
+		f.err = nil
+	}
+}
+
+func (f *faultState) giveUp(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+	if !f.fatal {
+		f.fatal = true
+		close(f.failed)
+	}
+}
+
+// Degraded returns why the newest write failed, nil if it worked.
+func (j *Journal) Degraded() error {
+	j.fault.mu.Lock()
+	defer j.fault.mu.Unlock()
+	return j.fault.err
+}
+
+// Failed is closed when the engine cannot go on in this process: the file must
+// be opened anew by another one. Reads of what is in memory still work.
+func (j *Journal) Failed() <-chan struct{} { return j.fault.failed }
+
+// ready reopens the engine after a failure. Caller holds commitMu.
+func (j *Journal) ready() error {
+	if j.shut {
+		return ErrClosed
+	}
+	if j.broken == nil {
+		return nil
+	}
+	if j.fault.fatal {
+		return j.degraded(j.broken)
+	}
+	if _, err := j.reopen(); err != nil {
+		j.fault.set(err)
+		return j.degraded(err)
+	}
+	j.broken = nil
+	return nil
+}
+
+func (j *Journal) degraded(err error) error {
+	return fmt.Errorf("append to journal %s: %w: %w", j.path, ErrDegraded, err)
+}
+
+// settle finds out what a failed commit left behind. Its outcome is unknown:
+// when the sync of the meta page fails, the engine reports an error, yet the
+// commit is visible and may become durable with the next one. So the file is
+// reopened and its head compared. If the commit is there, one more commit makes
+// it durable before anybody hears "yes".
+func (j *Journal) settle(p *plan, before head, cause error) error {
+	j.fault.set(cause)
+	j.log.Error("journal commit fails", "path", j.path, "err", cause)
+	j.broken = cause
+	if _, ok := errors.AsType[*panicError](cause); ok {
+		j.fault.giveUp(cause)
+		return j.degraded(cause)
+	}
+	found, err := j.reopen()
+	if err != nil {
+		return j.degraded(errors.Join(cause, err))
+	}
+	switch {
+	case found.Sequence == j.state.head.Sequence:
+		j.broken = nil
+		return j.degraded(cause)
+	case len(p.events) > 0 && found.Sequence == before.Sequence:
+		return j.makeDurable(p, found, cause)
+	default:
+		err := &CorruptError{Path: j.path, Sequence: found.Sequence, Kind: ErrCorrupt, Hint: hintVerify,
+			Err: fmt.Errorf("after a failed commit the head is neither %d nor %d", j.state.head.Sequence, before.Sequence)}
+		j.fault.giveUp(err)
+		return j.degraded(err)
+	}
+}
+
+// makeDurable repeats the head of a commit that landed without being synced.
+func (j *Journal) makeDurable(p *plan, found head, cause error) error {
+	err := guard(j.path, func() error {
+		j.mu.RLock()
+		defer j.mu.RUnlock()
+		return j.db.Update(func(tx *bolt.Tx) error {
+			for i, key := range p.keys {
+				if string(tx.Bucket(bucketEvents).Get(key)) != string(p.values[i]) {
+					return errNotLanded
+				}
+			}
+			return tx.Bucket(bucketMeta).Put(keyHead, found.encode(j.sealer))
+		})
+	})
+	if err != nil {
+		// Neither on disk for sure nor absent for sure: only a new process, which
+		// reads the file as it finds it, can tell.
+		err = errors.Join(cause, err)
+		j.fault.giveUp(err)
+		return j.degraded(err)
+	}
+	p.head = found
+	j.broken = nil
+	j.fault.clear()
+	return nil
+}
+
+// reopen replaces the engine and returns the head that the file has now.
+func (j *Journal) reopen() (head, error) {
+	if err := j.close(); err != nil {
+		j.log.Warn("journal close fails", "path", j.path, "err", err)
+	}
+	if err := j.openEngine(); err != nil {
+		return head{}, err
+	}
+	var h head
+	err := j.read(func(tx *bolt.Tx) (err error) {
+		h, err = j.view.head(tx)
+		return err
+	})
+	return h, err
+}

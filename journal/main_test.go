@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childEnv); path != "" {
+		os.Exit(appendUntilKilled(path))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// open opens a journal for a test; when the test ends the file is closed and
+// verified.
+func open(t *testing.T, path string, o Options) *Journal {
+	t.Helper()
+	j, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if !t.Failed() {
+			verify(t, path)
+		}
+	})
+	return j
+}
+
+// openNew opens a new journal in a directory of its own.
+func openNew(t *testing.T, o Options) *Journal {
+	t.Helper()
+	return open(t, filepath.Join(t.TempDir(), FileName), o)
+}
+
+// reopen closes a journal and opens its file again.
+func reopen(t *testing.T, j *Journal) *Journal {
+	t.Helper()
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := j.opts
+	next, err := Open(j.path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { next.Close() })
+	return next
+}
+
+func verify(t *testing.T, path string) {
+	t.Helper()
+	r, err := OpenReadOnly(path, ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	// t.Context is done by the time cleanups run.
+	if _, err := r.Verify(context.Background(), func(p Problem) { t.Errorf("verify: %v", p) }); err != nil {
+		t.Error(err)
+	}
+}
+
+func set(uid types.UID, status string) Event {
+	return Event{Kind: KindSet, Reason: ReasonSet, UID: uid, Namespace: "default", Name: "pod-" + string(uid),
+		ContentType: ContentTypeProtobuf, Status: []byte(status)}
+}
+
+func removed(uid types.UID) Event {
+	return Event{Kind: KindRemoved, Reason: ReasonOrphaned, UID: uid, Namespace: "default", Name: "pod-" + string(uid)}
+}
+
+func finished(uid types.UID, status string) Event {
+	e := set(uid, status)
+	e.Kind, e.Reason = KindFinished, ""
+	return e
+}
+
+func mustAppend(t *testing.T, j *Journal, events ...Event) []Event {
+	t.Helper()
+	got, err := j.Append(t.Context(), events...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func all(t *testing.T, j *Journal) []Event {
+	t.Helper()
+	var events []Event
+	for e, err := range j.Events(1, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+	return events
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// Snapshot writes a consistent copy of the live journal to path, which must not
+// exist, with mode 0600. The copy is verified and synced before it gets that
+// name. Writers go on meanwhile; the read transaction lasts as long as the copy
+// to the local disk takes.
+func (j *Journal) Snapshot(ctx context.Context, path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("snapshot to %s: %w", path, fs.ErrExist)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".snapshot-")
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := j.copyTo(ctx, f); err != nil {
+		return fmt.Errorf("snapshot to %s: %w", path, err)
+	}
+	if err := publish(f.Name(), path); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	return nil
+}
+
+// SnapshotFile returns an open, verified copy of the live journal that has no
+// name any more, for a reader that may be slow: it holds no transaction, and
+// its space is freed when it is closed. The copy lies in the journal's directory.
+func (j *Journal) SnapshotFile(ctx context.Context) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(j.path), "."+filepath.Base(j.path)+".snapshot-")
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	err = j.copyTo(ctx, f)
+	err = errors.Join(err, os.Remove(f.Name()))
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	return f, nil
+}
+
+func (j *Journal) copyTo(ctx context.Context, f *os.File) error {
+	err := j.read(func(tx *bolt.Tx) error {
+		_, err := tx.WriteTo(&contextWriter{ctx, f})
+		return err
+	})
+	if err := errors.Join(err, f.Sync()); err != nil {
+		return err
+	}
+	r, err := OpenReadOnly(f.Name(), ReadOptions{})
+	if err != nil {
+		return err
+	}
+	result, err := r.Verify(ctx, nil)
+	err = errors.Join(err, r.Close())
+	if err == nil && result.Problems > 0 {
+		err = &CorruptError{Path: j.path, Kind: ErrCorrupt, Hint: hintVerify, Err: fmt.Errorf("the copy has %d problems", result.Problems)}
+	}
+	return err
+}
+
+// contextWriter stops a copy when ctx ends.
+type contextWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c *contextWriter) Write(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.w.Write(b)
+}
