@@ -265,20 +265,11 @@ func TestHeadIsWatchable(t *testing.T) {
 // reading, and takes writes again once there is room.
 func TestG10_FullFile(t *testing.T) {
 	j := openNew(t, Options{MaxFileBytes: 2 << 20})
-	noise := func(i int) string { // does not compress
-		b := make([]byte, 64<<10)
-		x := uint32(i + 1)
-		for k := range b {
-			x = x*1664525 + 1013904223
-			b[k] = byte(x >> 24)
-		}
-		return string(b)
-	}
 	var last Event
 	var err error
 	for i := range 200 {
 		var got []Event
-		if got, err = j.Append(t.Context(), set(types.UID(fmt.Sprint(i)), noise(i))); err != nil {
+		if got, err = j.Append(t.Context(), set(types.UID(fmt.Sprint(i)), string(noise(i, 64<<10)))); err != nil {
 			break
 		}
 		last = got[0]
@@ -297,7 +288,7 @@ func TestG10_FullFile(t *testing.T) {
 	}
 	j.opts.MaxFileBytes = 0
 	j.broken = errors.New("make the engine reopen with the new bound")
-	got := mustAppend(t, j, set("last", noise(0)))[0]
+	got := mustAppend(t, j, set("last", string(noise(0, 64<<10))))[0]
 	if got.Sequence != last.Sequence+1 || got.Version != 1 {
 		t.Errorf("after the failure: sequence %d version %d, want %d and 1", got.Sequence, got.Version, last.Sequence+1)
 	}

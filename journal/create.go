@@ -53,7 +53,7 @@ func decodeAbout(value []byte) (about, error) {
 //  4. the initialised mark is written and synced
 func create(path string, o Options) error {
 	dir := filepath.Dir(path)
-	if err := removeLeftovers(path); err != nil {
+	if err := removeLeftovers(path, creatingSuffix); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, filepath.Base(path)+creatingSuffix)
@@ -112,16 +112,16 @@ func publish(temp, path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// removeLeftovers deletes what interrupted creations left, and nothing else.
-func removeLeftovers(path string) error {
+// removeLeftovers deletes the temporary files that a crash left, and nothing else.
+func removeLeftovers(path, suffix string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
-		return fmt.Errorf("create journal %s: %w", path, err)
+		return fmt.Errorf("open journal %s: %w", path, err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), filepath.Base(path)+creatingSuffix) && e.Type().IsRegular() {
+		if strings.HasPrefix(e.Name(), filepath.Base(path)+suffix) && e.Type().IsRegular() {
 			if err := os.Remove(filepath.Join(filepath.Dir(path), e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("create journal %s: %w", path, err)
+				return fmt.Errorf("open journal %s: %w", path, err)
 			}
 		}
 	}

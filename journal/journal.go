@@ -114,7 +114,7 @@ func Open(path string, o Options) (*Journal, error) {
 	if err := j.openEngine(); err != nil {
 		return nil, err
 	}
-	if err := j.load(); err != nil {
+	if err := j.prepare(); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
 	if err := errors.Join(mark(path), j.recordOpening()); err != nil {
@@ -181,12 +181,23 @@ func (j *Journal) openEngine() error {
 }
 
 func openBolt(path string, o *bolt.Options) (db *bolt.DB, err error) {
+	var file *os.File
+	o.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		// bbolt would create a missing file; here that is never right.
+		f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
+		file = f
+		return f, err
+	}
 	err = guard(path, func() error {
-		if db, err = bolt.Open(path, 0o600, o); err == nil {
-			db.AllocSize = growBytes
+		if db, err = bolt.Open(path, 0o600, o); err != nil {
+			return err
 		}
-		return err
+		db.AllocSize = growBytes
+		return sameFile(file, path)
 	})
+	if db != nil && err != nil {
+		err = errors.Join(err, guard(path, db.Close))
+	}
 	if errors.Is(err, bolt.ErrTimeout) {
 		return nil, lockedError(path)
 	}
@@ -199,8 +210,33 @@ func openBolt(path string, o *bolt.Options) (db *bolt.DB, err error) {
 	return db, nil
 }
 
+// sameFile checks that the name still means the file that was opened: while we
+// waited for its lock, compaction may have put another in its place.
+func sameFile(f *os.File, path string) error {
+	opened, err1 := f.Stat()
+	named, err2 := os.Stat(path)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if !os.SameFile(opened, named) {
+		return lockedError(path)
+	}
+	return nil
+}
+
 func lockedError(path string) error {
 	return fmt.Errorf("open journal %s: %w; stop the other agent, or use its socket", path, ErrLocked)
+}
+
+// prepare does what must be done while the file is locked and before it is used.
+func (j *Journal) prepare() error {
+	if err := removeLeftovers(j.path, compactingSuffix); err != nil {
+		return err
+	}
+	if err := j.load(); err != nil {
+		return err
+	}
+	return j.compactAtOpen()
 }
 
 // load reads what the journal must know to write. It reads the index and the

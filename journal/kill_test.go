@@ -94,11 +94,16 @@ type acceptedLine struct {
 	sequence Sequence
 }
 
-func runAndKill(t *testing.T, path string, after time.Duration) (lines []acceptedLine) {
-	t.Helper()
+func childCommand(path string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+path)
 	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func runAndKill(t *testing.T, path string, after time.Duration) (lines []acceptedLine) {
+	t.Helper()
+	cmd := childCommand(path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -65,14 +65,18 @@ func (j *Journal) copyTo(ctx context.Context, f *os.File) error {
 	if err := errors.Join(err, f.Sync()); err != nil {
 		return err
 	}
-	r, err := OpenReadOnly(f.Name(), ReadOptions{})
+	return verifyCopy(ctx, f.Name())
+}
+
+func verifyCopy(ctx context.Context, path string) error {
+	r, err := OpenReadOnly(path, ReadOptions{})
 	if err != nil {
 		return err
 	}
 	result, err := r.Verify(ctx, nil)
 	err = errors.Join(err, r.Close())
 	if err == nil && result.Problems > 0 {
-		err = &CorruptError{Path: j.path, Kind: ErrCorrupt, Hint: hintVerify, Err: fmt.Errorf("the copy has %d problems", result.Problems)}
+		err = &CorruptError{Path: path, Kind: ErrCorrupt, Hint: hintVerify, Err: fmt.Errorf("the copy has %d problems", result.Problems)}
 	}
 	return err
 }
