@@ -26,7 +26,8 @@ type plan struct {
 	objects map[types.UID][]byte
 	removed []types.UID // their acks and objects go too
 
-	superseded []Sequence // newest events until now, already below the horizon
+	trimmed    Sequence   // see state
+	superseded []Sequence // newest events until now that trimming has passed
 	ackPuts    []Ack
 	ackDeletes []types.UID
 	opened     *openedState
@@ -73,7 +74,7 @@ func (j *Journal) commitFinal() error {
 // plan assigns sequences and versions. Requests that are wrong by themselves
 // are answered here and leave the batch.
 func (j *Journal) plan(batch []*request) *plan {
-	p := &plan{now: time.Now().UTC(), head: j.state.head, pods: map[types.UID]podIndex{}, added: map[Sequence]bool{},
+	p := &plan{now: time.Now().UTC(), head: j.state.head, trimmed: j.trimmed, pods: map[types.UID]podIndex{}, added: map[Sequence]bool{},
 		objects: map[types.UID][]byte{}}
 	p.ackPuts, p.ackDeletes = j.acks.take()
 	for _, r := range batch {
@@ -131,8 +132,7 @@ func (j *Journal) assign(p *plan, in *Event, payload payload) {
 		p.head.Epoch++
 		p.opened = &openedState{clean: false}
 		if e.Attributes[AttrSuspect] != "" {
-			p.head.Suspects = append(p.head.Suspects[:len(p.head.Suspects):len(p.head.Suspects)], e.Sequence)
-			p.head.Floor++
+			p.head.distrust(e.Sequence, 1)
 		}
 	}
 	e.Epoch = p.head.Epoch
@@ -141,7 +141,7 @@ func (j *Journal) assign(p *plan, in *Event, payload payload) {
 		pod := p.head.next(old, known, &e)
 		if _, again := p.pods[e.UID]; again {
 			delete(p.added, old.Newest)
-		} else if known && old.Newest <= p.head.Horizon {
+		} else if known && old.Newest <= p.trimmed {
 			p.superseded = append(p.superseded, old.Newest)
 		}
 		p.pods[e.UID], p.added[e.Sequence] = pod, true
@@ -242,7 +242,7 @@ func (j *Journal) apply(p *plan) {
 		}
 		j.dead = j.dead[p.deadDone:]
 	}
-	j.state.head = p.head
+	j.state.head, j.trimmed = p.head, p.trimmed
 	j.stateMu.Unlock()
 	for _, uid := range p.removed {
 		if pod, ok := p.pods[uid]; ok && pod.Removed {

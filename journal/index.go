@@ -31,6 +31,9 @@ type state struct {
 	newest  map[Sequence]types.UID // inverse of pods: events that trimming spares
 	dirty   map[types.UID]struct{} // not yet written to the pods bucket
 	dead    []tombstone            // oldest first; may hold ones that came back
+	// trimmed is how far trimming has looked in this run. It begins anew at each
+	// open, so that it also meets what lies below the horizon of a salvaged file.
+	trimmed Sequence
 }
 
 type tombstone struct {
@@ -53,8 +56,8 @@ func (h *head) next(old podIndex, known bool, e *Event) podIndex {
 	if known {
 		// A version that a lost commit may have given away is not given again.
 		for _, s := range h.Suspects {
-			if s > old.Newest {
-				p.Version++
+			if s.Sequence > old.Newest {
+				p.Version += s.Skip
 			}
 		}
 	}
@@ -197,7 +200,7 @@ func (j *Journal) writeIndex(tx *bolt.Tx, p *plan) error {
 			if err := bucket.Delete([]byte(t.uid)); err != nil {
 				return err
 			}
-			if t.seq <= p.head.Horizon {
+			if t.seq <= p.trimmed {
 				if err := p.deleteEvent(events, t.seq); err != nil {
 					return err
 				}

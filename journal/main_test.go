@@ -38,6 +38,18 @@ func open(t *testing.T, path string, o Options) *Journal {
 	return j
 }
 
+// fastDir is a directory in memory where there is one, for tests that make
+// thousands of commits and are not about the disk.
+func fastDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "statusstore-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // openNew opens a new journal in a directory of its own.
 func openNew(t *testing.T, o Options) *Journal {
 	t.Helper()

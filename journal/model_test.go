@@ -27,8 +27,9 @@ type modelPod struct {
 
 // TestG2_Model runs random calls, crashes and reopens against a map.
 func TestG2_Model(t *testing.T) {
+	root := fastDir(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
+		dir, err := os.MkdirTemp(root, "")
 		if err != nil {
 			rt.Fatal(err)
 		}

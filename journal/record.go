@@ -162,7 +162,14 @@ type head struct {
 	Horizon  Sequence // all up to here were considered for trimming
 	Indexed  Sequence // the pods bucket covers all up to here
 	Floor    Version  // highest version of a forgotten tombstone
-	Suspects []Sequence
+	Suspects []suspect
+}
+
+// suspect is an opened event before which events may have been lost. Each of
+// them may have been of any pod, so each pod skips as many versions.
+type suspect struct {
+	Sequence Sequence
+	Skip     Version
 }
 
 func (h head) encode(s *sealer) []byte {
@@ -174,9 +181,10 @@ func (h head) encode(s *sealer) []byte {
 	s.uint(uint64(h.Horizon))
 	s.uint(uint64(h.Indexed))
 	s.uint(uint64(h.Floor))
-	s.array(len(h.Suspects))
+	s.array(2 * len(h.Suspects))
 	for _, q := range h.Suspects {
-		s.uint(uint64(q))
+		s.uint(uint64(q.Sequence))
+		s.uint(uint64(q.Skip))
 	}
 	return s.finish(keyHead)
 }
@@ -196,14 +204,27 @@ func decodeHead(value []byte) (head, error) {
 	h.Floor = Version(o.uint())
 	if n := o.array(); n > 0 {
 		o.nested(n)
-		for range n {
+		for range n / 2 {
 			if o.err != nil {
 				break
 			}
-			h.Suspects = append(h.Suspects, Sequence(o.uint()))
+			h.Suspects = append(h.Suspects, suspect{Sequence(o.uint()), Version(o.uint())})
 		}
 	}
 	return h, o.end()
+}
+
+// distrust notes that up to skip events may be missing before seq.
+func (h *head) distrust(seq Sequence, skip Version) {
+	h.Suspects = append(slices.Clip(h.Suspects), suspect{seq, skip})
+	h.Floor += skip
+}
+
+func (h *head) skipped() (n Version) {
+	for _, s := range h.Suspects {
+		n += s.Skip
+	}
+	return n
 }
 
 // podIndex is what the journal itself knows of a pod.

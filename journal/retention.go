@@ -75,7 +75,7 @@ func (j *Journal) trim(events *bolt.Bucket, p *plan) error {
 	var keys [][]byte
 	count, bytes, scanned := p.head.Events, p.head.Bytes, 0
 	c := events.Cursor()
-	for k, v := c.Seek(sequenceKey(p.head.Horizon + 1)); k != nil && scanned < maxTrimScan; k, v = c.Next() {
+	for k, v := c.Seek(sequenceKey(p.trimmed + 1)); k != nil && scanned < maxTrimScan; k, v = c.Next() {
 		if count <= limit && bytes <= uint64(j.opts.Retention.MaxBytes) {
 			break
 		}
@@ -84,7 +84,7 @@ func (j *Journal) trim(events *bolt.Bucket, p *plan) error {
 			continue
 		}
 		scanned++
-		p.head.Horizon = seq
+		p.trimmed = seq
 		if j.isNewest(p, seq) {
 			continue
 		}
@@ -99,6 +99,7 @@ func (j *Journal) trim(events *bolt.Bucket, p *plan) error {
 		}
 	}
 	p.head.Events, p.head.Bytes = count, bytes
+	p.head.Horizon = max(p.head.Horizon, p.trimmed)
 	return nil
 }
 

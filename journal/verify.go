@@ -175,7 +175,7 @@ func (c *verifier) checkVersion(e *Event) {
 	case known && e.Version <= old.Version:
 		c.problem(Problem{Bucket: string(bucketEvents), Sequence: e.Sequence, Key: string(e.UID),
 			Message: fmt.Sprintf("version %d after version %d", e.Version, old.Version)})
-	case known && e.Version > old.Version+1+Version(len(c.head.Suspects)) && old.Newest > max(c.head.Horizon, c.lost):
+	case known && e.Version > old.Version+1+c.head.skipped() && old.Newest > max(c.head.Horizon, c.lost):
 		c.problem(Problem{Bucket: string(bucketEvents), Sequence: e.Sequence, Key: string(e.UID),
 			Message: fmt.Sprintf("version %d follows version %d", e.Version, old.Version)})
 	}

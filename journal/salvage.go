@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// SalvageResult says what salvage found.
+type SalvageResult struct {
+	Events  int             `json:"events"`
+	Pods    int             `json:"pods"`
+	Acks    int             `json:"acks"`
+	Objects int             `json:"objects"`
+	Lost    []SequenceRange `json:"lost,omitempty"` // not found at all
+	// LostEvents counts the sequences in Lost.
+	LostEvents uint64 `json:"lostEvents"`
+}
+
+// SequenceRange is a range of sequences, both ends included.
+type SequenceRange struct {
+	From Sequence `json:"from"`
+	To   Sequence `json:"to"`
+}
+
+// AttrSalvaged is set on the opened event that salvage appends: how many events
+// were lost.
+const AttrSalvaged = "salvaged"
+
+// Salvage writes all that is provably good in the file at src to a new journal
+// at dst, which must not exist. src is only read, page by page, without its
+// tree, so it may be damaged in any way; a record is good if its checksum over
+// key and value is right. Events that retention had dropped may come back as
+// history.
+//
+// The new journal continues where the old one ended as far as that is known: in
+// a new epoch, and with as many versions skipped for each pod as events are lost.
+func Salvage(ctx context.Context, src, dst string) (SalvageResult, error) {
+	if _, err := os.Lstat(dst); err == nil {
+		return SalvageResult{}, fmt.Errorf("salvage to %s: %w", dst, fs.ErrExist)
+	}
+	unlock, err := probeLock(src, time.Second, lockShared)
+	if err != nil {
+		return SalvageResult{}, err
+	}
+	defer unlock()
+	s := &salvager{events: map[Sequence][]byte{}, acks: map[types.UID]Ack{}, objects: map[types.UID][]byte{}}
+	if err := scanPages(src, s.visit); err != nil {
+		return SalvageResult{}, err
+	}
+	if len(s.events) == 0 {
+		return SalvageResult{}, &CorruptError{Path: src, Kind: ErrNotJournal, Err: errors.New("no good event in it")}
+	}
+	f, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".salvaging-")
+	if err != nil {
+		return SalvageResult{}, fmt.Errorf("salvage: %w", err)
+	}
+	f.Close()
+	defer os.Remove(f.Name())
+	if err := s.write(f.Name()); err != nil {
+		return s.result, fmt.Errorf("salvage to %s: %w", dst, err)
+	}
+	if err := verifyCopy(ctx, f.Name()); err != nil {
+		return s.result, fmt.Errorf("salvage to %s: %w", dst, err)
+	}
+	if err := publish(f.Name(), dst); err != nil {
+		return s.result, fmt.Errorf("salvage: %w", err)
+	}
+	return s.result, nil
+}
+
+// salvager collects good records. A copy of an event on a free page is the same
+// event; of acks the highest wins, which is safe because versions only grow.
+type salvager struct {
+	about   about
+	floor   Version
+	trimmed Sequence // highest horizon that any head record names
+	events  map[Sequence][]byte
+	acks    map[types.UID]Ack
+	objects map[types.UID][]byte
+	result  SalvageResult
+}
+
+func (s *salvager) visit(key, value []byte) {
+	if seq, ok := parseSequenceKey(key); ok {
+		if _, err := decodeRecord(key, value); err == nil {
+			s.events[seq] = slices.Clone(value)
+			return
+		}
+	}
+	switch string(key) {
+	case string(keyAbout):
+		if a, err := decodeAbout(value); err == nil {
+			s.about = a
+		}
+		return
+	case string(keyHead):
+		if h, err := decodeHead(value); err == nil {
+			s.floor, s.trimmed = max(s.floor, h.Floor), max(s.trimmed, h.Horizon)
+		}
+		return
+	}
+	uid := types.UID(key)
+	if object, err := decodeObject(key, value); err == nil && looksLikeObject(value) {
+		s.objects[uid] = object
+		return
+	}
+	if a, err := decodeAck(key, value); err == nil && looksLikeAck(value) && a.Version > s.acks[uid].Version {
+		s.acks[uid] = a
+	}
+}
+
+// Which kind of record a value under a UID is, its number of elements tells
+// (with the checksum: objects have 3, acks 4, index records 7).
+func looksLikeObject(value []byte) bool { return value[0] == 0x93 }
+func looksLikeAck(value []byte) bool    { return value[0] == 0x94 }
+
+func (s *salvager) write(path string) error {
+	if err := fill(path, s.about, Options{LockTimeout: time.Second}); err != nil {
+		return err
+	}
+	db, err := openBolt(path, &bolt.Options{Timeout: time.Second, FreelistType: bolt.FreelistMapType})
+	if err != nil {
+		return err
+	}
+	return errors.Join(guard(path, func() error { return s.fill(db) }), guard(path, db.Close))
+}
+
+func (s *salvager) fill(db *bolt.DB) error {
+	sequences := slices.Sorted(maps.Keys(s.events))
+	h := head{Floor: s.floor}
+	pods := map[types.UID]podIndex{}
+	for chunk := range slices.Chunk(sequences, 1024) {
+		err := db.Update(func(tx *bolt.Tx) error {
+			b := tx.Bucket(bucketEvents)
+			b.FillPercent = 1
+			for _, seq := range chunk {
+				key, value := sequenceKey(seq), s.events[seq]
+				e, err := decodeRecord(key, value)
+				if err != nil {
+					return err
+				}
+				if indexed(e.Kind) {
+					pods[e.UID] = podIndex{Newest: seq, Version: e.Version, Incarnation: e.Incarnation, Finished: e.Finished,
+						Removed: e.Kind == KindRemoved, Time: e.Time}
+				}
+				h.Epoch = max(h.Epoch, e.Epoch)
+				h.Events++
+				h.Bytes += uint64(len(value))
+				if err := b.Put(key, value); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.countLost(sequences)
+	h.Sequence = sequences[len(sequences)-1]
+	return db.Update(func(tx *bolt.Tx) error { return s.finish(tx, h, pods) })
+}
+
+// countLost names the gaps that retention does not explain.
+func (s *salvager) countLost(sequences []Sequence) {
+	last := s.trimmed
+	for _, seq := range sequences {
+		if seq > last+1 {
+			s.result.Lost = append(s.result.Lost, SequenceRange{last + 1, seq - 1})
+			s.result.LostEvents += uint64(seq - last - 1)
+		}
+		last = max(last, seq)
+	}
+}
+
+// finish writes all but the events, and the opened event that says what happened.
+func (s *salvager) finish(tx *bolt.Tx, h head, pods map[types.UID]podIndex) error {
+	w := newSealer()
+	h.Sequence++
+	h.Epoch++
+	// At least one: whether the last event was the last, nothing proves.
+	h.distrust(h.Sequence, Version(s.result.LostEvents)+1)
+	note := Event{Kind: KindOpened, Sequence: h.Sequence, Epoch: h.Epoch, Time: time.Now().UTC(),
+		Attributes: map[string]string{AttrSuspect: "true", AttrSalvaged: strconv.FormatUint(s.result.LostEvents, 10), AttrClean: "false"}}
+	key := sequenceKey(h.Sequence)
+	value := encodeRecord(w, key, &note, payload{})
+	h.Events++
+	h.Bytes += uint64(len(value))
+	h.Horizon, h.Indexed = h.Sequence, h.Sequence // what is missing below is known to be
+	if err := tx.Bucket(bucketEvents).Put(key, value); err != nil {
+		return err
+	}
+	for uid, p := range pods {
+		if err := tx.Bucket(bucketPods).Put([]byte(uid), p.encode(w, uid)); err != nil {
+			return err
+		}
+		if p.Removed {
+			continue
+		}
+		s.result.Pods++
+		if a, ok := s.acks[uid]; ok && a.Version <= p.Version {
+			s.result.Acks++
+			if err := tx.Bucket(bucketAcks).Put([]byte(uid), a.encode(w)); err != nil {
+				return err
+			}
+		}
+		if object, ok := s.objects[uid]; ok {
+			s.result.Objects++
+			if err := tx.Bucket(bucketObjects).Put([]byte(uid), encodeObject(w, uid, object)); err != nil {
+				return err
+			}
+		}
+	}
+	s.result.Events = len(s.events)
+	meta := tx.Bucket(bucketMeta)
+	return errors.Join(meta.Put(keyHead, h.encode(w)), meta.Put(keyOpened, openedState{clean: false}.encode(w)))
+}
