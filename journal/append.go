@@ -89,9 +89,9 @@ func (j *Journal) append(ctx context.Context, events []Event) ([]Event, error) {
 const maxUIDBytes = 1024
 
 // Flush makes acks durable. Without new ones it does nothing, not even a
-// transaction.
+// transaction; only a journal that is degraded looks whether it can write again.
 func (j *Journal) Flush(ctx context.Context) error {
-	if !j.acks.anyDirty() {
+	if !j.acks.anyDirty() && j.Degraded() == nil {
 		return nil
 	}
 	return j.submit(ctx, newRequest())

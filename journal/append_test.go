@@ -260,39 +260,3 @@ func TestHeadIsWatchable(t *testing.T) {
 		t.Errorf("head %d after event %d", now, got.Sequence)
 	}
 }
-
-// TestG10_FullFile: a full file refuses the write by name, changes nothing, keeps
-// reading, and takes writes again once there is room.
-func TestG10_FullFile(t *testing.T) {
-	j := openNew(t, Options{MaxFileBytes: 2 << 20})
-	var last Event
-	var err error
-	for i := range 200 {
-		var got []Event
-		if got, err = j.Append(t.Context(), set(types.UID(fmt.Sprint(i)), string(noise(i, 64<<10)))); err != nil {
-			break
-		}
-		last = got[0]
-	}
-	if !errors.Is(err, ErrDegraded) {
-		t.Fatalf("got %v", err)
-	}
-	if j.Degraded() == nil {
-		t.Error("the journal does not say that it is degraded")
-	}
-	if head, _ := j.Head(); head != last.Sequence {
-		t.Errorf("head %d, last accepted %d", head, last.Sequence)
-	}
-	if got := all(t, j); got[len(got)-1].Sequence != last.Sequence {
-		t.Errorf("the refused event is visible")
-	}
-	j.opts.MaxFileBytes = 0
-	j.broken = errors.New("make the engine reopen with the new bound")
-	got := mustAppend(t, j, set("last", string(noise(0, 64<<10))))[0]
-	if got.Sequence != last.Sequence+1 || got.Version != 1 {
-		t.Errorf("after the failure: sequence %d version %d, want %d and 1", got.Sequence, got.Version, last.Sequence+1)
-	}
-	if err := j.Degraded(); err != nil {
-		t.Errorf("still degraded: %v", err)
-	}
-}

@@ -21,6 +21,7 @@ type plan struct {
 	events  []Event
 	keys    [][]byte
 	values  [][]byte
+	bytes   int                    // of values and objects
 	pods    map[types.UID]podIndex // as they will be
 	added   map[Sequence]bool      // newest events among those of this commit
 	objects map[types.UID][]byte
@@ -44,6 +45,9 @@ func (j *Journal) commit(batch []*request) {
 		return
 	}
 	p := j.plan(batch)
+	if err := j.ensureRoom(p.bytes); err != nil {
+		p = j.ration(p, err)
+	}
 	if len(p.events) > 0 || len(p.ackPuts)+len(p.ackDeletes) > 0 {
 		if err := j.write(p); err != nil {
 			j.acks.give(p.ackPuts, p.ackDeletes)
@@ -51,6 +55,8 @@ func (j *Journal) commit(batch []*request) {
 			return
 		}
 		j.apply(p)
+	} else if j.room.full == nil {
+		j.fault.clear()
 	}
 	for _, r := range p.batch {
 		r.finish(nil)
@@ -155,11 +161,13 @@ func (j *Journal) assign(p *plan, in *Event, payload payload) {
 		delete(p.objects, e.UID)
 	case e.Object != nil:
 		p.objects[e.UID] = e.Object
+		p.bytes += len(e.Object)
 	}
 	key := sequenceKey(e.Sequence)
 	value := encodeRecord(j.sealer, key, &e, payload)
 	p.head.Events++
 	p.head.Bytes += uint64(len(value))
+	p.bytes += len(value)
 	p.events, p.keys, p.values = append(p.events, e), append(p.keys, key), append(p.values, value)
 }
 
@@ -265,7 +273,9 @@ func (j *Journal) write(p *plan) error {
 		return j.db.Update(func(tx *bolt.Tx) error { return j.fillTx(tx, p) })
 	})
 	if err == nil {
-		j.fault.clear()
+		if j.room.full == nil {
+			j.fault.clear()
+		}
 		return nil
 	}
 	return j.settle(p, before, err)

@@ -122,6 +122,9 @@ type Event struct {
 	// Attributes explain rejected and opened events; nil otherwise.
 	Attributes map[string]string
 
+	// Essential events may use the space that is kept for when the disk is full,
+	// as finished and removed ones always may. It is not stored.
+	Essential bool
 	// Object, when not nil, replaces the pod object remembered for the UID in the
 	// same commit (see Journal.Objects). It is not part of the event: reading
 	// the event back leaves it nil.

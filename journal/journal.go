@@ -64,13 +64,9 @@ func boltOptions(o Options) *bolt.Options {
 	}
 }
 
-const (
-	// mapBytes is address space, not memory: a map that is large from the start
-	// is not replaced while readers hold it, which would stall writers.
-	mapBytes = 512 << 20
-	// growBytes is how much the file grows by.
-	growBytes = 1 << 20
-)
+// mapBytes is address space, not memory: a map that is large from the start is
+// not replaced while readers hold it, which would stall writers.
+const mapBytes = 512 << 20
 
 // Journal is a journal open for writing. All methods may be called concurrently.
 type Journal struct {
@@ -87,6 +83,7 @@ type Journal struct {
 	shut     bool
 
 	state // see index.go
+	room  room
 	acks  ackTable
 	tail  tail
 	fault faultState

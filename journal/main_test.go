@@ -53,7 +53,12 @@ func fastDir(t *testing.T) string {
 // openNew opens a new journal in a directory of its own.
 func openNew(t *testing.T, o Options) *Journal {
 	t.Helper()
-	return open(t, filepath.Join(t.TempDir(), FileName), o)
+	return openNewIn(t, t.TempDir(), o)
+}
+
+func openNewIn(t *testing.T, dir string, o Options) *Journal {
+	t.Helper()
+	return open(t, filepath.Join(dir, FileName), o)
 }
 
 // reopen closes a journal and opens its file again.
