@@ -62,7 +62,7 @@ func (v *view) compactTo(ctx context.Context, prefix string) (temp string, resul
 	f.Close()
 	defer func() {
 		if err != nil {
-			os.Remove(temp)
+			os.Remove(f.Name())
 		}
 	}()
 	dst, err := openBolt(temp, &bolt.Options{Timeout: lockRetry, FreelistType: bolt.FreelistMapType})
@@ -90,7 +90,7 @@ func (v *view) compactTo(ctx context.Context, prefix string) (temp string, resul
 // A crash leaves the old or the new file, both complete, and at most one
 // temporary file, which the next open removes.
 func (j *Journal) compactAtOpen() error {
-	pre, err := preflight(j.path)
+	pre, err := preflight(j.path, branches)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ const (
 // boltMeta is the part of a bbolt meta page that a check needs.
 type boltMeta struct {
 	pageSize  uint32
+	root      uint64 // page of the root bucket
 	freelist  uint64 // page
 	highWater uint64 // pages in use; the file has at least as many
 	txid      uint64
@@ -51,7 +52,7 @@ func parseBoltMeta(page []byte) (boltMeta, error) {
 	if sum.Sum64() != le.Uint64(m[metaSize-8:]) {
 		return boltMeta{}, errChecksum
 	}
-	return boltMeta{pageSize: le.Uint32(m[8:]), freelist: le.Uint64(m[32:]), highWater: le.Uint64(m[40:]), txid: le.Uint64(m[48:])}, nil
+	return boltMeta{pageSize: le.Uint32(m[8:]), root: le.Uint64(m[16:]), freelist: le.Uint64(m[32:]), highWater: le.Uint64(m[40:]), txid: le.Uint64(m[48:])}, nil
 }
 
 // preflightResult is what the meta pages say.
@@ -61,11 +62,31 @@ type preflightResult struct {
 	// Either a crash tore the page while it was written, and nothing accepted is
 	// missing, or the newest commit is lost. Nothing in the file tells them apart.
 	suspect   bool
-	freeBytes int64 // pages on the freelist
+	freeBytes int64   // pages on the freelist
+	structure []error // what checkTree found
+}
+
+// soundForWriting refuses any damage: a commit would build on it.
+func (p preflightResult) soundForWriting(path string) error {
+	if len(p.structure) == 0 {
+		return nil
+	}
+	return &CorruptError{Path: path, Kind: ErrCorrupt, Err: p.structure[0], Hint: hintSalvage}
+}
+
+// safeForReading refuses only what the engine would not survive. Other damage is
+// named where reading meets it.
+func (p preflightResult) safeForReading(path string) error {
+	for _, err := range p.structure {
+		if errors.Is(err, errCycle) {
+			return &CorruptError{Path: path, Kind: ErrCorrupt, Err: err, Hint: hintSalvage}
+		}
+	}
+	return nil
 }
 
 // preflight refuses files that bbolt would crash on or initialise anew.
-func preflight(path string) (preflightResult, error) {
+func preflight(path string, d depth) (preflightResult, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return preflightResult{}, fmt.Errorf("open journal: %w", err)
@@ -100,7 +121,8 @@ func preflight(path string) (preflightResult, error) {
 		return preflightResult{}, &CorruptError{Path: path, Kind: ErrTruncated, Hint: hintSalvage,
 			Err: fmt.Errorf("it has %d bytes, its meta page says %d", info.Size(), want)}
 	}
-	return preflightResult{pageSize: int64(newest.pageSize), suspect: len(metas) == 1, freeBytes: freeBytes(f, newest)}, nil
+	return preflightResult{pageSize: int64(newest.pageSize), suspect: len(metas) == 1, freeBytes: freeBytes(f, newest),
+		structure: checkTree(f, newest, d)}, nil
 }
 
 // freeBytes reads the length of the freelist: a 16-bit count in the page
@@ -178,6 +200,6 @@ func (p *panicError) Error() string { return fmt.Sprintf("storage engine: %v", p
 // hints: what helps, by kind of damage.
 const (
 	hintVerify  = `run "journal-dump verify" on it`
-	hintSalvage = `restore a snapshot, or run "journal-dump verify" on it to see what is left`
+	hintSalvage = `restore a snapshot, or run "journal-dump salvage" on it`
 	hintRestore = "restore a snapshot, or move it away to start anew"
 )

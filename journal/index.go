@@ -150,6 +150,9 @@ func (v *view) loadTail(tx *bolt.Tx, s *state) error {
 			continue // not ours: left alone, named by verify
 		}
 		if seq > s.head.Sequence {
+			if _, err := decodeRecord(k, value); err != nil {
+				continue // no event: see aboveHead
+			}
 			return v.corrupt(bucketEvents, seq, fmt.Errorf("event above the head %d", s.head.Sequence))
 		}
 		if seq > want {

@@ -152,9 +152,12 @@ func (j *Journal) openEngine() error {
 	if err != nil {
 		return err
 	}
-	pre, err := preflight(j.path)
+	pre, err := preflight(j.path, branches)
 	// bbolt takes the lock itself, on a descriptor of its own.
 	unlock()
+	if err == nil {
+		err = pre.soundForWriting(j.path)
+	}
 	if err != nil {
 		return err
 	}
@@ -334,8 +337,11 @@ func OpenReadOnly(path string, o ReadOptions) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	pre, err := preflight(path)
+	pre, err := preflight(path, leaves)
 	unlock()
+	if err == nil {
+		err = pre.safeForReading(path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +349,7 @@ func OpenReadOnly(path string, o ReadOptions) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{view: view{path: path, suspect: pre.suspect, db: db}, freeBytes: pre.freeBytes}
+	r := &Reader{view: view{path: path, suspect: pre.suspect, structure: pre.structure, db: db}, freeBytes: pre.freeBytes}
 	err = r.read(func(tx *bolt.Tx) error {
 		if err := r.identify(tx); err != nil {
 			return err

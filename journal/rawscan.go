@@ -24,7 +24,7 @@ const (
 	bucketElement  = 0x01
 	inlineHeader   = 16
 	defaultPage    = 4096
-	maxScanOverrun = 64 << 20 // no record is near that large
+	maxScanOverrun = 64 << 20 // no value is near that large
 )
 
 // scanPages visits all keys and values of all leaf pages, those of free pages
@@ -62,7 +62,21 @@ func scanPages(path string, visit func(key, value []byte)) error {
 }
 
 func scanLeaf(page []byte, visit func(key, value []byte), depth int) {
-	if len(page) < pageHeaderSize || depth > 2 {
+	if depth > 2 {
+		return
+	}
+	scanElements(page, func(flags uint32, key, value []byte) {
+		if flags&bucketElement == 0 {
+			visit(key, value)
+		} else if len(value) > inlineHeader {
+			scanLeaf(value[inlineHeader:], visit, depth+1)
+		}
+	})
+}
+
+// scanElements visits those elements of a leaf page that lie inside of it.
+func scanElements(page []byte, visit func(flags uint32, key, value []byte)) {
+	if len(page) < pageHeaderSize {
 		return
 	}
 	le := binary.LittleEndian
@@ -75,14 +89,8 @@ func scanLeaf(page []byte, visit func(key, value []byte), depth int) {
 		keyAt := int64(at) + int64(le.Uint32(e[4:]))
 		valueAt := keyAt + int64(le.Uint32(e[8:]))
 		end := valueAt + int64(le.Uint32(e[12:]))
-		if end > int64(len(page)) {
-			continue
-		}
-		key, value := page[keyAt:valueAt], page[valueAt:end]
-		if le.Uint32(e)&bucketElement == 0 {
-			visit(key, value)
-		} else if len(value) > inlineHeader {
-			scanLeaf(value[inlineHeader:], visit, depth+1)
+		if end <= int64(len(page)) {
+			visit(le.Uint32(e), page[keyAt:valueAt], page[valueAt:end])
 		}
 	}
 }

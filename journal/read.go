@@ -71,7 +71,7 @@ func (v *view) scan(from, to Sequence, visit func(rawRecord) bool) {
 		case err != nil:
 			again := v.resume(next, limit)
 			lost := rawRecord{seq: next, err: v.corrupt(bucketEvents, next,
-				fmt.Errorf("events %d to %d are unreadable: %w", next, again-1, errors.Unwrap(err)))}
+				fmt.Errorf("events %d to %d are unreadable: %w", next, again-1, cause(err)))}
 			if !visit(lost) {
 				return
 			}
@@ -122,8 +122,20 @@ func (v *view) page(from, to Sequence) (page []rawRecord, top, horizon Sequence,
 	return page, top, horizon, err
 }
 
-// resume finds where reading works again behind a page that cannot be read:
-// the lowest sequence above from, found by steps that double and then halve.
+// cause is what a CorruptError wraps, without the place that it repeats.
+func cause(err error) error {
+	if e, ok := errors.AsType[*CorruptError](err); ok && e.Err != nil {
+		return e.Err
+	}
+	return err
+}
+
+// resumeStep is how far resume looks one by one: a leaf page holds fewer events.
+const resumeStep = 1024
+
+// resume finds the lowest sequence above from where reading works again.
+// Behind a single page it looks one by one, since good pages may lie between
+// bad ones; a larger hole is jumped over by steps that double.
 func (v *view) resume(from, limit Sequence) Sequence {
 	readable := func(s Sequence) bool {
 		return v.read(func(tx *bolt.Tx) error {
@@ -131,7 +143,12 @@ func (v *view) resume(from, limit Sequence) Sequence {
 			return nil
 		}) == nil
 	}
-	bad, good := from, limit+1
+	for s := from + 1; s <= min(limit, from+resumeStep); s++ {
+		if readable(s) {
+			return s
+		}
+	}
+	bad, good := from+resumeStep, limit+1
 	for step := Sequence(1); bad+step <= limit; step *= 2 {
 		if readable(bad + step) {
 			good = bad + step
@@ -139,8 +156,8 @@ func (v *view) resume(from, limit Sequence) Sequence {
 		}
 		bad += step
 	}
-	for good-bad > 1 {
-		if mid := bad + (good-bad)/2; mid <= limit && readable(mid) {
+	for good > bad+1 {
+		if mid := bad + (good-bad)/2; readable(mid) {
 			good = mid
 		} else {
 			bad = mid

@@ -62,6 +62,9 @@ func (v *view) Verify(ctx context.Context, report func(Problem)) (VerifyResult, 
 	if v.suspect {
 		c.problem(Problem{Message: "one of the two meta pages is invalid: the last commit may be missing"})
 	}
+	for _, err := range v.structure {
+		c.problem(Problem{Message: err.Error()})
+	}
 	for _, step := range []func() error{c.checkPages, c.checkHead, c.checkEvents, c.checkIndex, c.checkAcks, c.checkObjects} {
 		if err := ctx.Err(); err != nil {
 			return c.result, fmt.Errorf("verify journal %s: %w", v.path, context.Cause(ctx))
@@ -133,11 +136,7 @@ func (c *verifier) checkEvents() error {
 	c.scan(1, 0, func(r rawRecord) bool {
 		if r.err != nil {
 			c.lost = r.seq
-			message := r.err.Error()
-			if e, ok := errors.AsType[*CorruptError](r.err); ok && e.Err != nil {
-				message = e.Err.Error()
-			}
-			c.problem(Problem{Bucket: string(bucketEvents), Sequence: r.seq, Message: message})
+			c.problem(Problem{Bucket: string(bucketEvents), Sequence: r.seq, Message: cause(r.err).Error()})
 			return true
 		}
 		seen++
@@ -186,13 +185,27 @@ func (c *verifier) checkVersion(e *Event) {
 func (c *verifier) foreignKeys() {
 	err := c.read(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketEvents).ForEach(func(k, v []byte) error {
-			if _, ok := parseSequenceKey(k); !ok {
+			seq, ok := parseSequenceKey(k)
+			if !ok {
 				c.note("key %q in bucket events is not one of a journal; it is left alone", k)
+			} else if seq > c.head.Sequence && c.head.Sequence != 0 {
+				c.aboveHead(seq, k, v)
 			}
 			return nil
 		})
 	})
 	_ = err // the scan that follows reports unreadable pages with their range
+}
+
+// aboveHead: a commit writes events and head together, so a good event above the
+// head means that the head went back. What is no event there is somebody else's,
+// and the next append takes its place.
+func (c *verifier) aboveHead(seq Sequence, k, v []byte) {
+	if _, err := decodeRecord(k, v); err != nil {
+		c.note("key %d in bucket events is above the head %d and no event; the next append replaces it", seq, c.head.Sequence)
+		return
+	}
+	c.problem(Problem{Bucket: string(bucketEvents), Sequence: seq, Message: fmt.Sprintf("event above the head %d", c.head.Sequence)})
 }
 
 // checkIndex compares each index record with the events it was made from.

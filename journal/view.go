@@ -18,6 +18,8 @@ type view struct {
 	path    string
 	about   about
 	suspect bool
+	// structure is what is wrong with the page tree, as far as it was looked at.
+	structure []error
 
 	mu sync.RWMutex // guards db: a write lock is held only to replace or close it
 	db *bolt.DB     // nil after Close

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// pageOf returns the offset of the events bucket's root page and its kind.
+func pageOf(t *testing.T, b []byte, bucket []byte) int {
+	t.Helper()
+	meta := newestMeta(b)
+	found := 0
+	scanElements(b[int(meta.root)*4096:][:4096], func(flags uint32, key, value []byte) {
+		if string(key) == string(bucket) {
+			found = int(binary.LittleEndian.Uint64(value)) * 4096
+		}
+	})
+	if found == 0 {
+		t.Fatalf("bucket %s has no page", bucket)
+	}
+	return found
+}
+
+func newestMeta(b []byte) boltMeta {
+	first, err1 := parseBoltMeta(b)
+	second, err2 := parseBoltMeta(b[4096:])
+	if err1 != nil || err2 == nil && second.txid > first.txid {
+		return second
+	}
+	return first
+}
+
+// TestG8_TreeDamage: what the engine would not survive is refused before it
+// gets to see it.
+func TestG8_TreeDamage(t *testing.T) {
+	le := binary.LittleEndian
+	tests := []struct {
+		name    string
+		change  func(t *testing.T, b []byte)
+		text    string
+		reading bool // a reader may go on
+	}{
+		{"cycle", func(t *testing.T, b []byte) {
+			root := pageOf(t, b, bucketEvents)
+			if le.Uint16(b[root+8:]) != branchPage {
+				t.Fatal("events has no branch page")
+			}
+			le.PutUint64(b[root+pageHeaderSize+3*leafElement+8:], uint64(root/4096))
+		}, "used twice", false},
+		{"child outside of the file", func(t *testing.T, b []byte) {
+			root := pageOf(t, b, bucketEvents)
+			le.PutUint64(b[root+pageHeaderSize+8:], 1<<40)
+		}, "outside of the file", true},
+		{"C20 freelist page zeroed", func(t *testing.T, b []byte) {
+			clear(b[int(newestMeta(b).freelist)*4096:][:4096])
+		}, "freelist", true},
+		{"live page on the freelist", func(t *testing.T, b []byte) {
+			at := int(newestMeta(b).freelist) * 4096
+			if le.Uint16(b[at+10:]) == 0 {
+				t.Fatal("freelist is empty")
+			}
+			le.PutUint64(b[at+pageHeaderSize:], uint64(pageOf(t, b, bucketEvents)/4096))
+		}, "freelist", true},
+		{"C20 root page of events zeroed", func(t *testing.T, b []byte) {
+			clear(b[pageOf(t, b, bucketEvents):][:4096])
+		}, "page", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filled(t, 1000)
+			patch(t, path, func(b []byte) []byte { tt.change(t, b); return b })
+			before := digest(path)
+			_, err := Open(path, Options{})
+			if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), tt.text) || !strings.Contains(err.Error(), path) {
+				t.Errorf("Open: %v", err)
+			}
+			r, err := OpenReadOnly(path, ReadOptions{})
+			if err == nil {
+				got, _ := r.Verify(t.Context(), nil)
+				if got.Problems == 0 {
+					t.Error("verify finds nothing")
+				}
+				r.Close()
+			} else if tt.reading && !errors.Is(err, errCycle) {
+				t.Errorf("OpenReadOnly: %v", err)
+			}
+			if digest(path) != before {
+				t.Error("the file changed")
+			}
+			if got, _ := salvage(t, path); got.Events < 900 {
+				t.Errorf("salvaged %d events", got.Events)
+			}
+		})
+	}
+}
+
+// TestC20_FirstMetaPage: page 0 alone is not needed; the open says so.
+func TestC20_FirstMetaPage(t *testing.T) {
+	path := filled(t, 20)
+	patch(t, path, func(b []byte) []byte { clear(b[:4096]); return b })
+	j, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if !j.Info().Suspect {
+		t.Error("not suspect")
+	}
+	if got := all(t, j); len(got) < 20 {
+		t.Errorf("%d events", len(got))
+	}
+}
+
+// TestC54_SeveralLeafPages: good pages between bad ones are read.
+func TestC54_SeveralLeafPages(t *testing.T) {
+	path := filled(t, 900)
+	lost := 0
+	patch(t, path, func(b []byte) []byte {
+		at := pageOf(t, b, bucketEvents)
+		for _, child := range []int{5, 7, 8, 12} {
+			id := int(binary.LittleEndian.Uint64(b[at+pageHeaderSize+child*leafElement+8:]))
+			lost += int(binary.LittleEndian.Uint16(b[id*4096+10:]))
+			clear(b[id*4096:][:4096])
+		}
+		return b
+	})
+	good, bad := read(t, path, 1, 0)
+	if len(good) != 900-lost || len(bad) != 3 {
+		t.Errorf("%d good of %d with %d lost; %v", len(good), 900, lost, bad)
+	}
+	for _, err := range bad {
+		if strings.Contains(err.Error(), "nil") {
+			t.Error(err)
+		}
+	}
+}
+
+// TestC55_KeyAboveTheHead: an empty value under the next sequence is somebody
+// else's; it is named, and the next append takes its place.
+func TestC55_KeyAboveTheHead(t *testing.T) {
+	path := filled(t, 20)
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketEvents).Put(sequenceKey(21), nil) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenReadOnly(path, ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Verify(t.Context(), func(p Problem) { t.Error(p) }); err != nil || len(got.Notes) != 1 {
+		t.Errorf("notes %v, %v", got.Notes, err)
+	}
+	r.Close()
+	j := open(t, path, Options{})
+	if got := all(t, j); len(got) != 21 {
+		t.Errorf("%d events", len(got))
+	}
+}
+
+// TestCompactRefusesDamage: nothing is left behind.
+func TestCompactRefusesDamage(t *testing.T) {
+	path := filled(t, 400)
+	patch(t, path, func(b []byte) []byte { b[strings.Index(string(b), marker(200))+3] ^= 1; return b })
+	dir := t.TempDir()
+	if _, err := Compact(t.Context(), path, dir+"/out.db"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("got %v", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("left behind: %v", entries)
+	}
+}
