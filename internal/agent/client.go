@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// newClient returns a client for the API server and its address; nil without one.
+func newClient(c Config) (kubernetes.Interface, string, error) {
+	config, err := restConfig(c.Kubeconfig)
+	if err != nil || config == nil {
+		return nil, "", err
+	}
+	config.QPS, config.Burst = c.QPS, c.Burst
+	config.UserAgent = userAgent(c.Software)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, "", fmt.Errorf("API server client: %w", err)
+	}
+	return client, config.Host, nil
+}
+
+// restConfig returns nil when nothing tells of an API server.
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig != "" {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
+		}
+		return config, nil
+	}
+	config, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("in-cluster configuration: %w", err)
+	}
+	return config, nil
+}
+
+// userAgent is "statusstore/v1.2.3".
+func userAgent(software string) string {
+	version := strings.TrimPrefix(software, "statusstore")
+	version = strings.Trim(version, " /")
+	if version == "" {
+		version = "devel"
+	}
+	return "statusstore/" + strings.ReplaceAll(version, " ", "-")
+}

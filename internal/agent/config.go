@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/statusstore/statusstore/journal"
+)
+
+// Mode says what the agent is for.
+type Mode string
+
+// The modes.
+const (
+	// ModeManage: callers set statuses, the syncer sends them.
+	ModeManage Mode = "manage"
+	// ModeRecord: the agent journals the status changes that it sees on the API
+	// server, and writes nothing to it.
+	ModeRecord Mode = "record"
+)
+
+// SocketName is the socket's name inside a data directory.
+const SocketName = "statusstore.sock"
+
+// Config sets up an agent. DataDir is required, and Node with an API server; the
+// zero value of the others is the recommended setup.
+type Config struct {
+	// DataDir holds the journal. It is made with mode 0700 if it is missing.
+	DataDir string
+	// Node is the name of the node whose pods are stored.
+	Node string
+	// Mode is ModeManage by default.
+	Mode Mode
+
+	// Kubeconfig names a file. Empty: the service account of the pod that the
+	// agent runs in, or, without one, no syncing.
+	Kubeconfig string
+	// QPS and Burst bound requests to the API server. Default 50 and 100;
+	// negative QPS is no limit.
+	QPS   float32
+	Burst int
+	// Workers is how many pods are sent at the same time. Default 10.
+	Workers int
+	// PassInterval is the time between full passes. Default 10 s.
+	PassInterval time.Duration
+	// RequestTimeout bounds each request to the API server. Default 10 s.
+	RequestTimeout time.Duration
+
+	// Socket is the path of the unix socket. Default: SocketName in DataDir.
+	Socket string
+	// SocketGroup is the name or number of a group whose members may use the
+	// socket, which then has mode 0660. Empty: only root and the agent's user. The
+	// data directory is closed to others, so the socket should lie elsewhere.
+	SocketGroup string
+	// Listen is a TCP address for reading only, such as "127.0.0.1:8080". Empty:
+	// none. Addresses that are not loopback need ListenRemote: there is no
+	// authentication.
+	Listen       string
+	ListenRemote bool
+
+	// Retention bounds the history in the journal.
+	Retention journal.Retention
+	// LockTimeout bounds the wait for a journal that is in use. Default 1 s.
+	LockTimeout time.Duration
+	// MoveDamagedAside renames a journal that can't be read, once, and starts
+	// with a new one.
+	MoveDamagedAside bool
+
+	// DrainTimeout bounds the sending of pending statuses at the end. Default 5 s.
+	DrainTimeout time.Duration
+	// ShutdownTimeout bounds all of the end. Default 10 s.
+	ShutdownTimeout time.Duration
+
+	// Software is recorded in the journal and shown to the API server, such as
+	// "statusstore v1.2.3".
+	Software string
+	// Logger receives what an operator should know. Nil: nothing is logged.
+	Logger *slog.Logger
+	// Ready is called once, when the socket answers.
+	Ready func(socket string)
+}
+
+const (
+	defaultQPS             = 50
+	defaultBurst           = 100
+	defaultWorkers         = 10
+	defaultPassInterval    = 10 * time.Second
+	defaultRequestTimeout  = 10 * time.Second
+	defaultDrainTimeout    = 5 * time.Second
+	defaultShutdownTimeout = 10 * time.Second
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.DataDir == "" {
+		return c, fmt.Errorf("%w: a data directory is required", ErrConfig)
+	}
+	dir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		return c, fmt.Errorf("%w: data directory: %w", ErrConfig, err)
+	}
+	c.DataDir = dir
+	if c.Socket == "" {
+		c.Socket = filepath.Join(c.DataDir, SocketName)
+	}
+	if c.Mode == "" {
+		c.Mode = ModeManage
+	}
+	if c.Mode != ModeManage && c.Mode != ModeRecord {
+		return c, fmt.Errorf("%w: mode %q is neither %q nor %q", ErrConfig, c.Mode, ModeManage, ModeRecord)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Ready == nil {
+		c.Ready = func(string) {}
+	}
+	if c.QPS == 0 {
+		c.QPS = defaultQPS
+	}
+	for _, d := range []struct {
+		field    string
+		value    *int
+		standard int
+	}{{"burst", &c.Burst, defaultBurst}, {"workers", &c.Workers, defaultWorkers}} {
+		if *d.value < 0 {
+			err = errors.Join(err, fmt.Errorf("%w: %s %d is negative", ErrConfig, d.field, *d.value))
+		}
+		if *d.value == 0 {
+			*d.value = d.standard
+		}
+	}
+	for _, d := range []struct {
+		field    string
+		value    *time.Duration
+		standard time.Duration
+	}{
+		{"pass interval", &c.PassInterval, defaultPassInterval},
+		{"request timeout", &c.RequestTimeout, defaultRequestTimeout},
+		{"lock timeout", &c.LockTimeout, time.Second},
+		{"drain timeout", &c.DrainTimeout, defaultDrainTimeout},
+		{"shutdown timeout", &c.ShutdownTimeout, defaultShutdownTimeout},
+	} {
+		if *d.value < 0 {
+			err = errors.Join(err, fmt.Errorf("%w: %s %v is negative", ErrConfig, d.field, *d.value))
+		}
+		if *d.value == 0 {
+			*d.value = d.standard
+		}
+	}
+	return c, err
+}

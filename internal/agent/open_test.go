@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/statusstore/statusstore/journal"
+)
+
+// filled returns a data directory whose journal holds one pod.
+func filled(t *testing.T) (dir, path string) {
+	t.Helper()
+	dir = shortDir(t)
+	r := start(t, configFor(dir))
+	r.set(newPod(0))
+	r.stop()
+	return dir, filepath.Join(dir, journal.FileName)
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func destroyMetas(data []byte) []byte {
+	data = bytes.Clone(data)
+	clear(data[:2*os.Getpagesize()])
+	return data
+}
+
+// TestC25 starts on files that are not journals.
+func TestC25(t *testing.T) {
+	t.Run("empty file, new directory", func(t *testing.T) {
+		dir := shortDir(t)
+		write(t, filepath.Join(dir, journal.FileName), nil)
+		r := start(t, configFor(dir))
+		r.logged("journal file was there but empty")
+		r.set(newPod(0))
+	})
+	t.Run("empty file, with mark", func(t *testing.T) {
+		dir, path := filled(t)
+		write(t, path, nil)
+		_, err := begin(t, configFor(dir))
+		if !errors.Is(err, journal.ErrEmpty) || !strings.Contains(err.Error(), "--move-damaged-aside") {
+			t.Errorf("got %v", err)
+		}
+		if len(read(t, path)) != 0 {
+			t.Error("the file was replaced")
+		}
+	})
+	for name, content := range map[string][]byte{
+		"100 bytes": bytes.Repeat([]byte{0xA7, 0x13}, 50),
+		"text":      bytes.Repeat([]byte("some text\n"), 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := shortDir(t)
+			path := filepath.Join(dir, journal.FileName)
+			write(t, path, content)
+			_, err := begin(t, configFor(dir))
+			if !errors.Is(err, journal.ErrNotJournal) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "not a journal") {
+				t.Errorf("got %v", err)
+			}
+			if !bytes.Equal(read(t, path), content) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+// TestC21 moves a broken journal aside, once and only when asked to.
+func TestC21(t *testing.T) {
+	dir, path := filled(t)
+	broken := destroyMetas(read(t, path))
+	write(t, path, broken)
+	c := configFor(dir)
+	_, err := begin(t, c)
+	if err == nil || !strings.Contains(err.Error(), "--move-damaged-aside") || !strings.Contains(err.Error(), path) {
+		t.Errorf("without the option: got %v", err)
+	}
+	if !bytes.Equal(read(t, path), broken) {
+		t.Fatal("without the option: the file was changed")
+	}
+
+	c.MoveDamagedAside = true
+	r := start(t, c)
+	r.logged("moved aside")
+	r.set(newPod(7))
+	r.stop()
+	aside, err := filepath.Glob(path + ".damaged-*")
+	if err != nil || len(aside) != 1 || !bytes.Equal(read(t, aside[0]), broken) {
+		t.Fatalf("got %v, %v, want the broken file under another name", aside, err)
+	}
+	r = start(t, c)
+	r.get(newPod(7))
+	r.stop()
+	if again, _ := filepath.Glob(path + ".damaged-*"); len(again) != 1 {
+		t.Errorf("the second start moved something: %v", again)
+	}
+}
+
+// TestC21_Missing starts anew only when asked to.
+func TestC21_Missing(t *testing.T) {
+	dir, path := filled(t)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	c := configFor(dir)
+	if _, err := begin(t, c); !errors.Is(err, journal.ErrMissing) {
+		t.Errorf("got %v, want %v", err, journal.ErrMissing)
+	}
+	c.MoveDamagedAside = true
+	start(t, c).logged("journal is missing")
+}
+
+// TestC26 cuts off a part that holds data.
+func TestC26(t *testing.T) {
+	dir := shortDir(t)
+	path := filepath.Join(dir, journal.FileName)
+	r := start(t, configFor(dir))
+	for i := range 400 {
+		noise := make([]byte, 6000)
+		rand.Read(noise)
+		r.set(newPod(i, message(base64.StdEncoding.EncodeToString(noise))))
+	}
+	r.stop()
+	whole := read(t, path)
+	for _, size := range []int{len(whole) * 6 / 10, 3 * os.Getpagesize()} {
+		write(t, path, whole[:size])
+		_, err := begin(t, configFor(dir))
+		if !errors.Is(err, journal.ErrTruncated) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), strconv.Itoa(size)) {
+			t.Errorf("%d of %d bytes: got %v, want %v", size, len(whole), err, journal.ErrTruncated)
+		}
+	}
+}
+
+// TestC27 refuses a journal of a newer release, also with the recovery option.
+func TestC27(t *testing.T) {
+	dir, path := filled(t)
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte("meta"))
+		value := bytes.Clone(b.Get([]byte("format")))
+		value[len(value)-1]++
+		return b.Put([]byte("format"), value)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	newer := read(t, path)
+	c := configFor(dir)
+	c.MoveDamagedAside = true
+	_, err = begin(t, c)
+	if !errors.Is(err, journal.ErrNewerFormat) || strings.Contains(err.Error(), "aside") {
+		t.Errorf("got %v", err)
+	}
+	if !bytes.Equal(read(t, path), newer) {
+		t.Error("the file was changed")
+	}
+}
+
+func TestWrongNode(t *testing.T) {
+	dir, _ := filled(t)
+	c := configFor(dir)
+	c.Node, c.MoveDamagedAside = "node-2", true
+	if _, err := begin(t, c); !errors.Is(err, journal.ErrWrongNode) {
+		t.Errorf("got %v, want %v", err, journal.ErrWrongNode)
+	}
+}
+
+// TestC59 looks at the modes of what the agent makes and finds.
+func TestC59(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	dir := shortDir(t)
+	r := start(t, configFor(dir))
+	r.set(newPod(0))
+	wantMode := func(path string, want os.FileMode) {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s: got mode %04o, want %04o", path, got, want)
+		}
+	}
+	path := filepath.Join(dir, journal.FileName)
+	wantMode(dir, 0o700)
+	wantMode(path, 0o600)
+	wantMode(path+initialisedSuffix, 0o600)
+	wantMode(r.socket, 0o600)
+	r.stop()
+
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	start(t, configFor(dir)).logged("journal was open to others")
+	wantMode(path, 0o600)
+
+	open := filepath.Join(filepath.Dir(dir), "open")
+	if err := os.Mkdir(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := begin(t, configFor(open)); !errors.Is(err, ErrInsecure) || !strings.Contains(err.Error(), open) {
+		t.Errorf("got %v, want %v", err, ErrInsecure)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	dir := shortDir(t)
+	tests := []struct {
+		name string
+		edit func(*Config)
+	}{
+		{"no data directory", func(c *Config) { c.DataDir = "" }},
+		{"mode", func(c *Config) { c.Mode = "x" }},
+		{"negative workers", func(c *Config) { c.Workers = -1 }},
+		{"negative timeout", func(c *Config) { c.DrainTimeout = -1 }},
+		{"record without API server", func(c *Config) { c.Mode = ModeRecord }},
+		{"long socket path", func(c *Config) { c.Socket = "/tmp/" + strings.Repeat("x", 120) }},
+		{"no such group", func(c *Config) { c.SocketGroup = "no-such-group" }},
+		{"listen on all addresses", func(c *Config) { c.Listen = ":0" }},
+		{"listen on a name", func(c *Config) { c.Listen = "example.com:80" }},
+		{"listen without port", func(c *Config) { c.Listen = "127.0.0.1" }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := configFor(dir)
+			tt.edit(&c)
+			if _, err := begin(t, c); !errors.Is(err, ErrConfig) {
+				t.Errorf("got %v, want %v", err, ErrConfig)
+			}
+		})
+	}
+}

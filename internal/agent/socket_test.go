@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statusstore/statusstore/internal/httpapi"
+	"github.com/statusstore/statusstore/journal"
+)
+
+// TestC57 starts a second agent on the same journal.
+func TestC57(t *testing.T) {
+	dir := shortDir(t)
+	first := start(t, configFor(dir))
+	first.set(newPod(0))
+	for _, socket := range []string{"", filepath.Join(filepath.Dir(dir), "other.sock")} {
+		c := configFor(dir)
+		c.Socket = socket
+		began := time.Now()
+		_, err := begin(t, c)
+		if !errors.Is(err, journal.ErrLocked) || !strings.Contains(err.Error(), journal.FileName) || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("got %v, want %v", err, journal.ErrLocked)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		first.get(newPod(0))
+	}
+}
+
+// TestSocketInUse has another journal, but the same socket.
+func TestSocketInUse(t *testing.T) {
+	first := start(t, configFor(shortDir(t)))
+	c := configFor(shortDir(t))
+	c.Socket = first.socket
+	if _, err := begin(t, c); !errors.Is(err, ErrSocketInUse) || !strings.Contains(err.Error(), first.socket) {
+		t.Errorf("got %v, want %v", err, ErrSocketInUse)
+	}
+	first.status()
+
+	c.Socket = filepath.Join(filepath.Dir(first.socket), journal.FileName)
+	if _, err := begin(t, c); !errors.Is(err, ErrNotSocket) {
+		t.Errorf("got %v, want %v", err, ErrNotSocket)
+	}
+}
+
+// TestC58 finds the socket of a dead agent.
+func TestC58(t *testing.T) {
+	dir := shortDir(t)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, SocketName)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false) // as a killed process leaves it
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, configFor(dir))
+	r.status()
+	r.stop()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after the end: got %v, want no socket", err)
+	}
+}
+
+// asNobody runs fn on a thread of another user, which then ends.
+func asNobody(t *testing.T, fn func()) (done <-chan struct{}) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		runtime.LockOSThread() // for good: the thread must not be used again
+		const nobody = 65534
+		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
+			if _, _, errno := syscall.RawSyscall(call, nobody, nobody, nobody); errno != 0 {
+				t.Errorf("become another user: %v", errno)
+				return
+			}
+		}
+		fn()
+	}()
+	return finished
+}
+
+// connect is a plain system call, so that it happens on this thread.
+func connect(path string) (fd int, err error) {
+	fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// TestC60 has another user try to connect while the socket is made and removed
+// again and again.
+func TestC60(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	dir, err := os.MkdirTemp("", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // only the socket's own mode protects it
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s")
+	var stop atomic.Bool
+	var tries, got, present int
+	done := asNobody(t, func() {
+		for !stop.Load() {
+			tries++
+			fd, err := connect(path)
+			switch {
+			case err == nil:
+				got++
+				unix.Close(fd)
+			case errors.Is(err, unix.EACCES):
+				present++
+			}
+		}
+	})
+	for range 100 {
+		s, err := listenSocket(t.Context(), path, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond) // gives the other user a chance
+		if err := errors.Join(s.Close(), s.remove()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop.Store(true)
+	<-done
+	if got > 0 {
+		t.Errorf("another user connected %d times in %d tries", got, tries)
+	}
+	if present == 0 {
+		t.Errorf("the other user never met the socket in %d tries", tries)
+	}
+}
+
+// TestC60_Peer opens the socket's mode: the credentials still keep others out.
+func TestC60_Peer(t *testing.T) {
+	dir := shortDir(t)
+	r := start(t, configFor(dir))
+	for path, mode := range map[string]os.FileMode{filepath.Dir(dir): 0o755, dir: 0o755, r.socket: 0o666} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var n int
+	var connectErr, readErr error
+	<-asNobody(t, func() {
+		var fd int
+		if fd, connectErr = connect(r.socket); connectErr != nil {
+			return
+		}
+		defer unix.Close(fd)
+		_, _ = unix.Write(fd, []byte("GET /api/v1/pods HTTP/1.1\r\nHost: x\r\n\r\n"))
+		n, readErr = unix.Read(fd, make([]byte, 100))
+	})
+	if connectErr != nil {
+		t.Fatal(connectErr)
+	}
+	if n > 0 {
+		t.Errorf("another user got an answer (%v)", readErr)
+	}
+	r.logged("connection refused")
+	r.status()
+}
+
+func TestSocketGroup(t *testing.T) {
+	c := configFor(shortDir(t))
+	c.SocketGroup, c.Socket = "65534", filepath.Join(filepath.Dir(c.DataDir), "run", "s")
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file to any group")
+	}
+	r := start(t, c)
+	info, err := os.Stat(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Sys().(*syscall.Stat_t).Gid; info.Mode().Perm() != 0o660 || got != 65534 {
+		t.Errorf("got mode %04o, group %d", info.Mode().Perm(), got)
+	}
+}
+
+// TestListen reads over TCP, and only that.
+func TestListen(t *testing.T) {
+	c := configFor(shortDir(t))
+	c.Listen = "127.0.0.1:0"
+	r := start(t, c)
+	r.set(newPod(0))
+	_, after, _ := strings.Cut(r.log.String(), "address=127.0.0.1:")
+	port, _, _ := strings.Cut(after, "\n")
+	do := func(method, host, path string) int {
+		t.Helper()
+		req, err := http.NewRequest(method, "http://127.0.0.1:"+port+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	for _, tt := range []struct {
+		method, host, path string
+		want               int
+	}{
+		{http.MethodGet, "127.0.0.1:" + port, "/api/v1/pods", http.StatusOK},
+		{http.MethodGet, "localhost", "/api/v1/pods", http.StatusOK},
+		{http.MethodGet, "[::1]:1", "/api/v1/pods", http.StatusOK},
+		{http.MethodGet, "evil.example", "/api/v1/pods", http.StatusForbidden},
+		{http.MethodPost, "localhost", httpapi.PathRetain, http.StatusMethodNotAllowed},
+		{http.MethodPut, "localhost", "/api/v1/namespaces/default/pods/web-0/status", http.StatusMethodNotAllowed},
+	} {
+		if got := do(tt.method, tt.host, tt.path); got != tt.want {
+			t.Errorf("%s %s as %s: got %d, want %d", tt.method, tt.path, tt.host, got, tt.want)
+		}
+	}
+}
+
+// TestC62_Header sends more header than is allowed.
+func TestC62_Header(t *testing.T) {
+	r := start(t, configFor(shortDir(t)))
+	conn, err := net.Dial("unix", r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ")); err != nil {
+		t.Fatal(err)
+	}
+	piece := []byte(strings.Repeat("a", 64<<10))
+	sent := 0
+	for ; sent < 100<<20; sent += len(piece) {
+		if _, err := conn.Write(piece); err != nil {
+			break // closed
+		}
+	}
+	answer := make([]byte, 100)
+	n, _ := conn.Read(answer)
+	if sent >= 100<<20 || n > 0 && !strings.Contains(string(answer[:n]), " 431 ") {
+		t.Errorf("after %d bytes: got %q", sent, answer[:n])
+	}
+	r.status()
+}
