@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"github.com/statusstore/statusstore/internal/agent"
+)
+
+const runLong = `Run the agent: store pod statuses and send them to the API server. When the
+socket answers, one line is printed on standard output: "ready socket=PATH".
+Logs go to standard error. SIGTERM and SIGINT end it in an orderly way.
+
+Without --kubeconfig, and outside of a cluster, nothing is sent; everything else
+works. With --mode record the agent journals the statuses that it sees on the
+API server and writes nothing back; next to a stock kubelet use only this mode.
+
+Each setting can also be given in the file named by --config, a YAML mapping
+(data-dir is dataDir there), or in the environment (STATUSSTORE_DATA_DIR). Flags
+win over the environment, the environment wins over the file. --print-config
+shows what results.`
+
+// runFlags are the settings of run and what is no setting.
+type runFlags struct {
+	agent       agent.Config
+	mode        *choice
+	logFormat   *choice
+	logLevel    *choice
+	configFile  string
+	printConfig bool
+}
+
+func newRunFlags() *runFlags {
+	return &runFlags{
+		mode:      newChoice("mode", string(agent.ModeManage), string(agent.ModeRecord)),
+		logFormat: newChoice("format", "text", "json"),
+		logLevel:  newChoice("level", "info", "debug", "warn", "error"),
+	}
+}
+
+func newRun(s streams) *cobra.Command {
+	r := newRunFlags()
+	cmd := &cobra.Command{
+		Use:   "run --data-dir DIR --node NAME",
+		Short: "Run the agent",
+		Long:  runLong,
+		Example: `  statusstore run --data-dir /var/lib/statusstore --node node-1 --kubeconfig /etc/kubernetes/kubelet.conf
+  statusstore run --config /etc/statusstore.yaml
+  statusstore run --data-dir ./data --node test    # without a cluster`,
+		Args: wantArgs(cobra.NoArgs, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd, s) },
+	}
+	r.addFlags(cmd)
+	return cmd
+}
+
+func (r *runFlags) addFlags(cmd *cobra.Command) {
+	f, c := cmd.Flags(), &r.agent
+	f.SortFlags = false
+	f.StringVar(&c.DataDir, "data-dir", "", "`directory` of the journal; required")
+	f.StringVar(&c.Node, "node", "", "`name` of the node whose pods are stored; required")
+	f.StringVar(&c.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server (default: the cluster that this runs in, if any)")
+	f.StringVar(&c.Socket, "socket", "", "`path` of the unix socket (default DATA_DIR/"+agent.SocketName+")")
+	f.StringVar(&c.SocketGroup, "socket-group", "", "`group` whose members may use the socket too")
+	f.Var(r.mode, "mode", "manage: send what callers store; record: journal what the API server shows")
+	f.Float32Var(&c.QPS, "qps", 50, "requests per second to the API server; negative is no limit")
+	f.IntVar(&c.Burst, "burst", 100, "requests that may go out at once")
+	f.IntVar(&c.Workers, "workers", 10, "pods that are sent at the same time")
+	f.DurationVar(&c.PassInterval, "pass-interval", 10*time.Second, "time between comparisons of all pods with the API server")
+	f.DurationVar(&c.RequestTimeout, "request-timeout", 10*time.Second, "limit of one request to the API server")
+	f.DurationVar(&c.DrainTimeout, "drain-timeout", 5*time.Second, "limit of sending what is pending at the end")
+	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "limit of an orderly end")
+	f.DurationVar(&c.LockTimeout, "lock-timeout", time.Second, "limit of waiting for a journal that is in use")
+	f.IntVar(&c.Retention.EventsPerPod, "history", 40, "`events` that are kept per pod")
+	f.Int64Var(&c.Retention.MaxBytes, "history-bytes", 256<<20, "`bytes` of events that are kept in all")
+	f.StringVar(&c.Listen, "listen", "", "TCP `address` for reading, such as 127.0.0.1:8080 (default: none)")
+	f.BoolVar(&c.ListenRemote, "listen-remote", false, "allow --listen on an address that is not loopback; there is no authentication")
+	f.Var(r.logFormat, "log-format", "text or json")
+	f.Var(r.logLevel, "log-level", "debug, info, warn or error")
+	f.StringVar(&r.configFile, "config", "", "configuration `file` (default $STATUSSTORE_CONFIG)")
+	f.BoolVar(&r.printConfig, "print-config", false, "print the resulting configuration and end")
+	f.BoolVar(&c.MoveDamagedAside, "move-damaged-aside", false, "rename a journal that can't be read and start with a new one; for once, not for always")
+	r.mode.complete(cmd, "mode")
+	r.logFormat.complete(cmd, "log-format")
+	r.logLevel.complete(cmd, "log-level")
+}
+
+func (r *runFlags) run(cmd *cobra.Command, s streams) error {
+	var file map[string]string
+	if path := cmp.Or(r.configFile, os.Getenv("STATUSSTORE_CONFIG")); path != "" {
+		var err error
+		if file, err = readConfig(path); err != nil {
+			return err
+		}
+	}
+	if err := fillFlags(cmd.Flags(), file, os.Getenv); err != nil {
+		return err
+	}
+	if r.printConfig {
+		return printConfig(s.out, cmd.Flags())
+	}
+	for _, required := range []struct{ value, flag string }{{r.agent.DataDir, "--data-dir DIR"}, {r.agent.Node, "--node NAME"}} {
+		if required.value == "" {
+			return usagef("run: %s is required", required.flag)
+		}
+	}
+	return r.runAgent(cmd.Context(), s)
+}
+
+func (r *runFlags) runAgent(ctx context.Context, s streams) error {
+	logger := newLogger(s.err, r.logFormat.value, r.logLevel.value)
+	// A reader of the log or of the ready line that goes away is no reason to end.
+	signal.Ignore(syscall.SIGPIPE)
+	// client-go logs through klog, which would write its own format.
+	klog.SetSlogLogger(logger.With("component", "client-go"))
+	c := r.agent
+	c.Mode = agent.Mode(r.mode.value)
+	c.Logger = logger
+	c.Software = "statusstore " + readBuildInfo().Version
+	c.Ready = func(socket string) {
+		if _, err := fmt.Fprintf(s.out, "ready socket=%s\n", socket); err != nil {
+			logger.Warn("standard output is closed", "err", err)
+		}
+	}
+	err := agent.Run(ctx, c)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, agent.ErrConfig):
+		return &usageError{err}
+	case r.logFormat.value == "json":
+		// Whoever collects the log wants one format.
+		logger.Error("agent ends", "err", oneLine(err))
+		return errReported
+	default:
+		return err
+	}
+}
