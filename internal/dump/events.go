@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dump
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statusstore/statusstore/journal"
+)
+
+// eventsFlags belong to the events verb, which is also the default one.
+type eventsFlags struct {
+	common
+	filterFlags
+	follow  bool
+	changes bool
+}
+
+func eventsCommand(std *streams) *cobra.Command {
+	var f eventsFlags
+	c := &cobra.Command{
+		Use:   "events FILE",
+		Short: "Print events in order (the default command)",
+		Long: `Print events in order, one a line, oldest first. With -p, what each event changed
+in its pod's status, field by field.`,
+		Example: `  journal-dump /var/lib/statusstore
+  journal-dump --pod default/web-0 --since 2h journal.db
+  journal-dump -p --pod web-0 journal.db
+  journal-dump -o ndjson --kind rejected,removed journal.db
+  journal-dump --socket /var/lib/statusstore/statusstore.sock --follow`,
+		Args: eventsArgs,
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), std, args) },
+	}
+	f.common.register(c)
+	f.filterFlags.register(c)
+	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with new events as they come; needs --socket")
+	c.Flags().BoolVarP(&f.changes, "patch", "p", false, "what each event changed, field by field")
+	return c
+}
+
+// eventsArgs tells a mistyped verb from a journal.
+func eventsArgs(c *cobra.Command, args []string) error {
+	if len(args) > 1 && !c.HasParent() {
+		return usagef("unknown command %q", args[0])
+	}
+	return nil
+}
+
+func (f *eventsFlags) run(ctx context.Context, std *streams, args []string) error {
+	want, err := f.filterFlags.parse(time.Now())
+	if err != nil {
+		return err
+	}
+	if f.follow {
+		return f.runFollow(ctx, std, args, want)
+	}
+	return f.read(ctx, std, args, func(s *session) error {
+		if err := s.checkRange(want); err != nil {
+			return err
+		}
+		from := want.from
+		if f.changes {
+			from = 1 // what an event changed is only known from the one before it
+		}
+		err := f.print(s.out, s.damage, s.clock, want, s.events(ctx, from, want.to))
+		if want.from <= 1 && want.to == 0 {
+			s.nameForeign()
+		}
+		return err
+	})
+}
+
+// checkRange refuses a range that is not there, rather than print nothing.
+func (s *session) checkRange(want filter) error {
+	if head := s.Head(); want.from > head {
+		return fmt.Errorf("%s: sequence %d is above the head %d", s.name, want.from, head)
+	}
+	return nil
+}
+
+func (f *eventsFlags) runFollow(ctx context.Context, std *streams, args []string, want filter) error {
+	out, err := f.prepare(std)
+	if err != nil {
+		return err
+	}
+	where, err := placeOf(args, f.socket)
+	if err != nil {
+		return err
+	}
+	if where.socket == "" {
+		return usagef("--follow needs a running agent: --socket PATH")
+	}
+	from := want.from
+	if f.changes {
+		from = 0
+	}
+	d := &damage{stderr: std.err, flush: out.flush, source: where.socket, path: where.socket}
+	events := newAgent(where.socket).follow(ctx, from, d.report)
+	if err := f.print(out, d, f.clock(), want, flushing(out, events)); err != nil {
+		return err
+	}
+	return d.result()
+}
+
+// flushing brings each event out before it waits for the next.
+func flushing(out *output, events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for e, err := range events {
+			if !yield(e, err) || out.flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+// events yields the good events and reports the others as damage. It ends early
+// with the cause when ctx ends.
+func (s *session) events(ctx context.Context, from, to journal.Sequence) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for e, err := range s.Events(max(from, 1), to) {
+			if ctx.Err() != nil {
+				yield(Event{}, context.Cause(ctx))
+				return
+			}
+			if err != nil {
+				s.damage.report(err)
+				continue
+			}
+			if !yield(fromJournal(e), nil) {
+				return
+			}
+		}
+	}
+}
+
+// print writes the events that are wanted.
+func (f *eventsFlags) print(out *output, d *damage, clock clock, want filter, events iter.Seq2[Event, error]) (err error) {
+	rows := newList(out, eventColumns(clock))
+	rows.header = out.terminal // in a pipe there are events only
+	show := rows.add
+	if f.changes && out.format.text() {
+		show = func(e *Event) error { return printChanges(out, clock, e) }
+	}
+	if !f.changes || !out.format.text() {
+		defer func() { err = cmp.Or(err, rows.close()) }()
+	}
+	history := changeLog{}
+	for e, err := range events {
+		if err != nil {
+			return err
+		}
+		match := want.match(&e)
+		if !match && !(f.changes && want.concerns(&e)) {
+			continue
+		}
+		if f.changes {
+			e.Changes, err = history.next(&e, match)
+		} else {
+			err = e.decode()
+		}
+		if err != nil {
+			d.report(err) // the status only: the event itself is printed
+		}
+		if !match {
+			continue
+		}
+		if err := show(&e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eventColumns(clock clock) []column[*Event] {
+	return []column[*Event]{
+		{name: "SEQUENCE", width: 8, cell: func(e *Event) string { return fmt.Sprint(e.Sequence) }},
+		{name: "TIME", width: 24, cell: func(e *Event) string { return clock.format(e.Time) }},
+		{name: "EPOCH", width: 5, wide: true, cell: func(e *Event) string { return fmt.Sprint(e.Epoch) }},
+		{name: "KIND", width: 8, cell: func(e *Event) string { return e.Kind }},
+		{name: "REASON", width: 9, cell: func(e *Event) string { return string(e.Reason) }},
+		{name: "POD", width: 28, cell: (*Event).pod},
+		{name: "UID", width: 36, wide: true, cell: func(e *Event) string { return string(e.UID) }},
+		{name: "VERSION", width: 7, cell: func(e *Event) string { return fmt.Sprint(e.Version) }},
+		{name: "LIFE", width: 4, wide: true, cell: func(e *Event) string { return fmt.Sprint(e.Incarnation) }},
+		{name: "PHASE", width: 9, cell: func(e *Event) string { return summarise(e.Status).phase }},
+		{name: "READY", width: 5, cell: func(e *Event) string { return summarise(e.Status).ready }},
+		{name: "RESTARTS", width: 8, wide: true, cell: func(e *Event) string { return summarise(e.Status).restarts }},
+		{name: "DETAIL", width: 6, cell: func(e *Event) string { return shorten(e.detail(), detailWidth) }},
+		{name: "MESSAGE", width: 7, wide: true, cell: func(e *Event) string { return summarise(e.Status).message }},
+	}
+}
+
+// detailWidth keeps one event to about two lines of a terminal.
+const detailWidth = 120
+
+// detail is what else there is to say in a table.
+func (e *Event) detail() string {
+	parts := []string{}
+	if e.Finished {
+		parts = append(parts, "finished")
+	}
+	if d := summarise(e.Status).detail; d != "" {
+		parts = append(parts, d)
+	}
+	for _, k := range slices.Sorted(maps.Keys(e.Attributes)) {
+		parts = append(parts, k+"="+e.Attributes[k])
+	}
+	return strings.Join(parts, "; ")
+}
+
+// nameForeign names what somebody else put into the file.
+func (s *session) nameForeign() {
+	notes, err := foreign(s.path, s.Head())
+	for _, n := range notes {
+		if n.damage {
+			s.damage.report(errors.New(n.text))
+			continue
+		}
+		s.damage.note("%s", n.text)
+	}
+	if err != nil && s.damage.count == 0 {
+		s.damage.report(fmt.Errorf("looking for foreign keys: %w", err))
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dump
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusstore/statusstore/journal"
+)
+
+// filterFlags are the selections of events as they are typed.
+type filterFlags struct {
+	pod, uid     string
+	kinds        []string
+	from, to     uint64
+	since, until string
+}
+
+func (f *filterFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.pod, "pod", "", "only events of this pod, `NS/NAME` or NAME in default")
+	flags.StringVar(&f.uid, "uid", "", "only events of the pod with this `UID`")
+	flags.StringSliceVar(&f.kinds, "kind", nil, "only events of this `KIND`: set, finished, removed, rejected, opened; may be repeated")
+	flags.Uint64Var(&f.from, "from", 0, "first `SEQUENCE`")
+	flags.Uint64Var(&f.to, "to", 0, "last `SEQUENCE`")
+	flags.StringVar(&f.since, "since", "", "only events at or after this `TIME`: RFC 3339, or a duration back from now such as 2h")
+	flags.StringVar(&f.until, "until", "", "only events at or before this `TIME`")
+	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"set", "finished", "removed", "rejected", "opened"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// filter says which events are wanted. The zero value wants all.
+type filter struct {
+	namespace, name string
+	uid             types.UID
+	kinds           map[string]bool
+	from, to        journal.Sequence
+	since, until    time.Time
+}
+
+func (f *filterFlags) parse(now time.Time) (filter, error) {
+	want := filter{uid: types.UID(f.uid), from: journal.Sequence(f.from), to: journal.Sequence(f.to)}
+	var err error
+	if f.pod != "" {
+		if want.namespace, want.name, err = parsePod(f.pod); err != nil {
+			return want, err
+		}
+	}
+	for _, k := range f.kinds {
+		if _, ok := journal.ParseKind(k); !ok {
+			return want, usagef("kind %q: want set, finished, removed, rejected or opened", k)
+		}
+		if want.kinds == nil {
+			want.kinds = map[string]bool{}
+		}
+		want.kinds[k] = true
+	}
+	if f.since != "" {
+		if want.since, err = parseTime(f.since, now); err != nil {
+			return want, err
+		}
+	}
+	if f.until != "" {
+		if want.until, err = parseTime(f.until, now); err != nil {
+			return want, err
+		}
+	}
+	if want.to != 0 && want.to < want.from {
+		return want, usagef("--to %d is before --from %d", want.to, want.from)
+	}
+	if !want.until.IsZero() && want.until.Before(want.since) {
+		return want, usagef("--until %s is before --since %s", f.until, f.since)
+	}
+	return want, nil
+}
+
+// parsePod reads NS/NAME, or NAME in the default namespace.
+func parsePod(s string) (namespace, name string, err error) {
+	namespace, name, ok := strings.Cut(s, "/")
+	if !ok {
+		namespace, name = "default", s
+	}
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", usagef("pod %q: want NS/NAME, or NAME in namespace default", s)
+	}
+	return namespace, name, nil
+}
+
+// match looks at everything but the status. Times are compared event by event:
+// a clock that was set back makes them go down in places.
+func (f *filter) match(e *Event) bool {
+	return e.Sequence >= f.from && (f.to == 0 || e.Sequence <= f.to) &&
+		f.concerns(e) &&
+		(f.kinds == nil || f.kinds[e.Kind]) &&
+		!e.Time.Before(f.since) && (f.until.IsZero() || !e.Time.After(f.until))
+}
+
+// concerns looks at the pod only.
+func (f *filter) concerns(e *Event) bool {
+	return (f.name == "" || e.Namespace == f.namespace && e.Name == f.name) && (f.uid == "" || e.UID == f.uid)
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dump
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statusstore/statusstore/journal"
+)
+
+func salvageCommand(std *streams) *cobra.Command {
+	var f common
+	c := &cobra.Command{
+		Use:   "salvage FILE OUT",
+		Short: "Write all that is provably good in a damaged journal to OUT",
+		Long: `Write every record whose checksum is right to a new journal OUT, which must not
+exist. FILE may be damaged in any way, also such that no other command can open it;
+it is only read. The new journal is verified before it gets its name; its mode is
+0600. Events that retention had dropped may come back as history.
+
+The exit code is 0 if OUT was written; sequences that were lost are named on standard
+error.`,
+		Example: `  journal-dump salvage journal.db salvaged.db`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 || args[0] == "" || args[1] == "" {
+				return usagef("salvage wants FILE and OUT")
+			}
+			return f.salvage(c.Context(), std, args[0], args[1])
+		},
+	}
+	c.Flags().StringVarP(&f.output, "output", "o", string(formatTable), "`FORMAT`: table, wide, json, ndjson or yaml")
+	return c
+}
+
+func (f *common) salvage(ctx context.Context, std *streams, src, dst string) error {
+	out, err := f.prepare(std)
+	if err != nil {
+		return err
+	}
+	src, err = journalIn(src)
+	if err != nil {
+		return err
+	}
+	result, err := journal.Salvage(ctx, src, dst)
+	if err != nil {
+		return err
+	}
+	for _, r := range result.Lost {
+		complain(std.err, fmt.Sprintf("%s: sequences %d to %d are lost", src, r.From, r.To))
+	}
+	if !out.format.text() {
+		return out.writeOne(result)
+	}
+	out.line("", fmt.Sprintf("%s: %d events, %d pods, %d acks, %d objects; %d events lost", dst,
+		result.Events, result.Pods, result.Acks, result.Objects, result.LostEvents))
+	return out.flush()
+}
