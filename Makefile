@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# One command each. "make help" lists them.
+
+GO        = go
+GOTOOL    = $(GO) tool -modfile=tools.mod
+FUZZTIME  = 60s
+BENCH     = .
+BENCHTIME = 1s
+COUNT     = 1
+COVER     = cover.out
+CRASHES   = 5
+
+CRASHTESTS = Crash|Kill|Fault|Abort|Truncat|Torn|NoSpace|DiskFull
+
+# Modules that need only what the main module needs.
+NESTED = test/e2e
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: check
+check: fmt vet staticcheck tidy ## gofmt, go vet, staticcheck, rules of internal/archtest, go.mod tidy
+	$(GO) test ./internal/archtest
+
+.PHONY: fmt
+fmt:
+	@bad=$$(gofmt -l .); test -z "$$bad" || { echo "not gofmt'ed:" $$bad; exit 1; }
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+	for m in $(NESTED); do $(GO) -C $$m vet ./... || exit 1; done
+	$(GO) -C test/controlplane vet ./cmd/controlplane
+
+.PHONY: staticcheck
+staticcheck:
+	$(GOTOOL) staticcheck ./...
+	for m in $(NESTED); do (cd $$m && $(GO) tool -modfile=$(CURDIR)/tools.mod staticcheck ./...) || exit 1; done
+
+.PHONY: tidy
+tidy:
+	$(GO) mod tidy -diff
+	for m in $(NESTED); do $(GO) -C $$m mod tidy -diff || exit 1; done
+
+.PHONY: build
+build: ## both programs, in bin/
+	$(GO) build -o bin/ ./cmd/statusstore ./tools/journal-dump
+
+.PHONY: test
+test: ## all tests of the main module
+	$(GO) test ./...
+
+.PHONY: race
+race: ## the same under the race detector
+	$(GO) test -race ./...
+
+.PHONY: crash
+crash: ## the tests that kill processes or fail the disk, CRASHES (5) times
+	$(GO) test -count=$(CRASHES) -timeout 60m -run '$(CRASHTESTS)' ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (60s)
+	@for p in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+			echo "== $$p $$f"; \
+			$(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## benchmarks; BENCH=regexp BENCHTIME=1s COUNT=1
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -count $(COUNT) ./...
+
+.PHONY: controlplane
+controlplane: ## build kube-apiserver and etcd for e2e (minutes the first time)
+	test/controlplane/controlplane.sh build
+
+.PHONY: e2e
+e2e: controlplane ## scenarios against a real kube-apiserver
+	$(GO) -C test/e2e test -count=1 -timeout 30m -v .
+
+.PHONY: cover
+cover: ## coverage of the main module, in COVER (cover.out)
+	$(GO) test -coverpkg=./... -coverprofile=$(COVER) ./...
+	$(GO) tool cover -func=$(COVER) | tail -n 1
+
+.PHONY: docs
+docs: build ## write docs/cli.md from the programs' help; fails if that changes it
+	@for p in statusstore journal-dump; do \
+		test $$p = statusstore && printf '# Commands\n\nWhat the programs say with --help; "make docs" writes this file.\n'; \
+		printf '\n## %s\n\n```\n' $$p; bin/$$p --help; echo '```'; \
+		for c in $$(bin/$$p --help | awk '/^[A-Z].*:$$/ { on = !/^(Usage|Examples|Flags):/ } on && /^  [a-z]/ && $$1 != "help" { print $$1 }'); do \
+			printf '\n### %s %s\n\n```\n' $$p $$c; bin/$$p $$c --help; echo '```'; \
+		done; \
+	done >bin/cli.md
+	@cmp -s bin/cli.md docs/cli.md || { cp bin/cli.md docs/cli.md; echo "docs/cli.md has changed: look at it and commit it"; exit 1; }
+
+.PHONY: vuln
+vuln: ## known vulnerabilities; needs the network
+	$(GOTOOL) govulncheck ./...
