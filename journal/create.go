@@ -14,13 +14,12 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-const (
-	creatingSuffix = ".creating-"
-	// markSuffix names the initialised mark: a small file that stays beside the
-	// journal. With it, a missing or empty journal is a lost one; without it, a
-	// new one.
-	markSuffix = ".initialised"
-)
+const creatingSuffix = ".creating-"
+
+// MarkSuffix names the initialised mark: a small file that stays beside the
+// journal. With it, a missing or empty journal is a lost one; without it, a new
+// one.
+const MarkSuffix = ".initialised"
 
 // about is written once, at creation.
 type about struct {
@@ -130,7 +129,7 @@ func removeLeftovers(path, suffix string) error {
 
 // mark writes the initialised mark if it is not there yet.
 func mark(path string) error {
-	f, err := os.OpenFile(path+markSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(path+MarkSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
@@ -146,7 +145,7 @@ func mark(path string) error {
 }
 
 func marked(path string) bool {
-	_, err := os.Lstat(path + markSuffix)
+	_, err := os.Lstat(path + MarkSuffix)
 	return err == nil
 }
 
@@ -159,13 +158,17 @@ func syncDir(dir string) error {
 }
 
 // MoveAside renames a damaged journal so that a new one can be created in its
-// place. It returns the new name, which carries the time. The bytes stay.
+// place. It returns the new name, which carries the time. The bytes stay. Of a
+// missing journal only the initialised mark goes, and the name is empty.
 func MoveAside(path string, now time.Time) (string, error) {
 	aside := path + ".damaged-" + now.UTC().Format("20060102T150405.000Z")
-	if err := os.Rename(path, aside); err != nil {
+	switch err := os.Rename(path, aside); {
+	case errors.Is(err, fs.ErrNotExist):
+		aside = ""
+	case err != nil:
 		return "", fmt.Errorf("move journal aside: %w", err)
 	}
-	if err := os.Remove(path + markSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(path + MarkSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return aside, fmt.Errorf("move journal aside: %w", err)
 	}
 	if err := syncDir(filepath.Dir(path)); err != nil {

@@ -137,7 +137,7 @@ func locate(path string, o Options) (string, error) {
 		return "", fmt.Errorf("open journal: %w", err)
 	}
 	if marked(path) {
-		return "", &CorruptError{Path: path, Kind: ErrMissing, Hint: "restore a snapshot, or remove " + path + markSuffix + " to start anew",
+		return "", &CorruptError{Path: path, Kind: ErrMissing, Hint: "restore a snapshot, or remove " + path + MarkSuffix + " to start anew",
 			Err: errors.New("the initialised mark says that there was one")}
 	}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
@@ -310,6 +310,14 @@ func (j *Journal) Close() error {
 	err := j.commitFinal()
 	j.shut = true
 	j.tail.close()
+	if j.fault.fatal {
+		// The engine may have panicked with its locks held: closing it could wait
+		// for ever. The process is about to end, and with it the file's lock.
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.db = nil
+		return err
+	}
 	return errors.Join(err, j.close())
 }
 

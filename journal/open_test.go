@@ -27,7 +27,7 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	j := open(t, path, Options{Node: "node-a"})
-	if got := names(t, dir); strings.Join(got, " ") != FileName+" "+FileName+markSuffix+" somebody-else.tmp" {
+	if got := names(t, dir); strings.Join(got, " ") != FileName+" "+FileName+MarkSuffix+" somebody-else.tmp" {
 		t.Errorf("directory holds %v", got)
 	}
 	info, err := os.Stat(path)
@@ -172,13 +172,13 @@ func TestG8_MissingJournalWithMark(t *testing.T) {
 	j := openNew(t, Options{})
 	j.Close()
 	os.Remove(j.path)
-	if _, err := Open(j.path, Options{}); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), markSuffix) {
+	if _, err := Open(j.path, Options{}); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), MarkSuffix) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(j.path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("a journal was created in place of the lost one")
 	}
-	os.Remove(j.path + markSuffix)
+	os.Remove(j.path + MarkSuffix)
 	open(t, j.path, Options{})
 }
 

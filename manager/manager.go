@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/statusstore/statusstore/internal/logkey"
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/projection"
 	"github.com/statusstore/statusstore/syncer"
@@ -125,7 +126,7 @@ func (m *Manager) load() error {
 		if err != nil {
 			// Nothing that was promised is lost: the caller gives the pod again with
 			// its next status.
-			m.log.Warn("pod object in the journal is not readable", "uid", uid, "path", m.opts.Path, "err", err)
+			m.log.Warn("pod object in the journal is not readable", logkey.UID, uid, logkey.Path, m.opts.Path, logkey.Err, err)
 		}
 	}
 	return nil

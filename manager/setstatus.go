@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusstore/statusstore/internal/logkey"
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/podstatus"
 	"github.com/statusstore/statusstore/projection"
@@ -72,7 +73,7 @@ func (m *Manager) planStatus(ctx context.Context, r request, entry *projection.E
 	finished := entry != nil && entry.Finished && !r.static
 	if finished {
 		m.log.Info("status of a finished pod changes; it stays finished",
-			"uid", r.uid, "namespace", r.pod.Namespace, "name", r.pod.Name, "version", entry.Version)
+			logkey.UID, r.uid, logkey.Namespace, r.pod.Namespace, logkey.Name, r.pod.Name, logkey.Version, entry.Version)
 	}
 	return &write{
 		event: r.event(reason), status: result.Status, terminated: result.Terminated, object: r.object,

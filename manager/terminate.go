@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/internal/logkey"
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/podstatus"
 	"github.com/statusstore/statusstore/projection"
@@ -60,7 +61,7 @@ func (m *Manager) logOddPhase(r request, stored *v1.PodStatus) {
 	default:
 		if !r.static {
 			m.log.Error("pod ends in an unexpected phase; it becomes failed",
-				"uid", r.uid, "namespace", r.pod.Namespace, "name", r.pod.Name, "phase", stored.Phase)
+				logkey.UID, r.uid, logkey.Namespace, r.pod.Namespace, logkey.Name, r.pod.Name, "phase", stored.Phase)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/internal/logkey"
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/podstatus"
 	"github.com/statusstore/statusstore/projection"
@@ -91,6 +92,8 @@ func (m *Manager) commit(ctx context.Context, w *write) (Change, error) {
 			return Change{}, &InvalidError{Field: "status", Detail: err.Error()}
 		}
 		e.ContentType, e.Status, e.Payload = journal.ContentTypeProtobuf, encoded, w.status
+		// What lets a pod end must fit on a full disk too.
+		e.Essential = podstatus.Terminal(w.status.Phase) || e.Finished
 	}
 	resize := m.resizes.get(e.UID)
 	if w.resize != nil {
@@ -200,7 +203,7 @@ func (m *Manager) reject(ctx context.Context, r request, entry *projection.Entry
 		}
 		// The refusal stands whether or not it can be recorded.
 		if _, err := m.journal.Append(context.WithoutCancel(ctx), e); err != nil {
-			m.log.Warn("rejected event is not journalled", "uid", r.uid, "namespace", e.Namespace, "name", e.Name, "err", err)
+			m.log.Warn("rejected event is not journalled", logkey.UID, r.uid, logkey.Namespace, e.Namespace, logkey.Name, e.Name, logkey.Err, err)
 			m.rejections.clear(r.uid)
 		}
 	}

@@ -5,7 +5,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"time"
@@ -15,15 +14,12 @@ import (
 	"github.com/statusstore/statusstore/manager"
 )
 
-// initialisedSuffix is that of the mark beside a journal; docs/format.md names it.
-const initialisedSuffix = ".initialised"
-
 // openManager opens the journal, which takes its lock.
 func openManager(c Config, o manager.Options) (*manager.Manager, error) {
 	m, err := manager.Open(o)
 	switch {
 	case err == nil:
-	case errors.Is(err, journal.ErrEmpty) && !exists(o.Path+initialisedSuffix):
+	case errors.Is(err, journal.ErrEmpty) && !exists(o.Path+journal.MarkSuffix):
 		m, err = startAnew(o, c.Logger)
 	case !movable(err):
 	case c.MoveDamagedAside:
@@ -74,14 +70,6 @@ func startAnew(o manager.Options, log *slog.Logger) (*manager.Manager, error) {
 
 // moveAside renames a lost journal and starts with a new one.
 func moveAside(o manager.Options, log *slog.Logger, cause error) (*manager.Manager, error) {
-	if errors.Is(cause, journal.ErrMissing) {
-		// There is nothing to rename; only the mark keeps it from being made anew.
-		if err := os.Remove(o.Path + initialisedSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, errors.Join(cause, fmt.Errorf("remove the initialised mark: %w", err))
-		}
-		log.Warn("journal is missing; starting as a new store", logkey.Path, o.Path, logkey.Err, cause)
-		return manager.Open(o)
-	}
 	aside, err := journal.MoveAside(o.Path, time.Now())
 	if err != nil {
 		return nil, errors.Join(cause, err)

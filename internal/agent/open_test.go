@@ -216,7 +216,7 @@ func TestC59(t *testing.T) {
 	path := filepath.Join(dir, journal.FileName)
 	wantMode(dir, 0o700)
 	wantMode(path, 0o600)
-	wantMode(path+initialisedSuffix, 0o600)
+	wantMode(path+journal.MarkSuffix, 0o600)
 	wantMode(r.socket, 0o600)
 	r.stop()
 
