@@ -5,6 +5,7 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 
@@ -19,54 +20,45 @@ import (
 func Example() {
 	dir, err := os.MkdirTemp("", "statusstore")
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	options := manager.Options{Path: filepath.Join(dir, journal.FileName)}
-
-	m, err := manager.Open(options)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "uid-a"},
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}}},
 	}
-	change, err := m.SetPodStatus(ctx, pod, v1.PodStatus{
+	status := v1.PodStatus{
 		Phase:             v1.PodRunning,
 		ContainerStatuses: []v1.ContainerStatus{{Name: "app", ContainerID: "containerd://c1"}},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
 	}
-	fmt.Println("stored version", change.Version)
 
-	outcome, err := m.SetContainerReadiness(ctx, pod.UID, "containerd://c1", true)
+	options := manager.Options{Path: filepath.Join(dir, journal.FileName)}
+	m, err := manager.Open(options)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	fmt.Println("readiness", outcome)
+	change, err := m.SetPodStatus(ctx, pod, status)
+	if err != nil {
+		log.Fatal(err) // nothing was stored
+	}
+	fmt.Println("durable as version", change.Version)
+	if _, err := m.SetContainerReadiness(ctx, pod.UID, "containerd://c1", true); err != nil {
+		log.Fatal(err)
+	}
 	if err := m.Close(); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 
 	m, err = manager.Open(options)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer m.Close()
 	entry, _ := m.Entry(pod.UID)
-	status, _ := m.GetPodStatus(pod.UID)
-	fmt.Println("after the restart:", status.Phase, status.ContainerStatuses[0].Ready, "version", entry.Version)
+	stored, _ := m.GetPodStatus(pod.UID)
+	fmt.Println("after the restart:", stored.Phase, stored.ContainerStatuses[0].Ready, "version", entry.Version)
 	// Output:
-	// stored version 1
-	// readiness applied
+	// durable as version 1
 	// after the restart: Running true version 2
 }

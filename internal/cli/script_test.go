@@ -29,7 +29,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		// An agent that starts where it should refuse would run for ever.
-		Deadline: time.Now().Add(time.Minute),
+		Deadline: time.Now().Add(3 * time.Minute),
 		Setup: func(env *testscript.Env) error {
 			dir, err := os.MkdirTemp("", "s")
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/manager"
@@ -121,19 +122,34 @@ func (a *api) store(w http.ResponseWriter, r *http.Request, c write, pod *v1.Pod
 		}
 	}
 	pod.TypeMeta = metav1.TypeMeta{}
+	// The body's status is the new one. The manager takes what comes with the pod
+	// for the previous one, as the server has it (SEMANTICS 8).
+	status := pod.Status
+	pod.Status = a.liveStatus(pod.UID)
 	ctx, cancel := a.commitContext(r)
 	defer cancel()
 	var change manager.Change
 	var err error
 	if c.expected != nil {
-		change, err = a.m.SetPodStatusIf(ctx, pod, pod.Status, *c.expected)
+		change, err = a.m.SetPodStatusIf(ctx, pod, status, *c.expected)
 	} else {
-		change, err = a.m.SetPodStatus(ctx, pod, pod.Status)
+		change, err = a.m.SetPodStatus(ctx, pod, status)
 	}
 	if err != nil {
 		return err
 	}
 	return a.writePod(w, r, c.format, a.stored(change, pod))
+}
+
+// liveStatus is the server's status of a pod that has none stored; empty if the
+// server has not shown the pod.
+func (a *api) liveStatus(uid types.UID) v1.PodStatus {
+	if _, stored := a.m.Entry(uid); !stored {
+		if known, ok := a.m.Pod(uid); ok {
+			return known.Status
+		}
+	}
+	return v1.PodStatus{}
 }
 
 // stored is the entry that a change made. If a newer one has taken its place

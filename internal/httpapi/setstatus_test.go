@@ -231,3 +231,24 @@ func (e *endless) Read(b []byte) (int, error) {
 	e.sent += n
 	return n, nil
 }
+
+// TestSemantics50_BodyIsNotThePreviousStatus: the status in the body is the new
+// one, so its transition times are not taken for those of an earlier one.
+func TestSemantics50_BodyIsNotThePreviousStatus(t *testing.T) {
+	s := newStore(t)
+	offered := metav1.Unix(1000, 0)
+	pod := newPod("web-0", "uid-a", func(p *v1.Pod) {
+		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: offered}}
+	})
+	var got v1.Pod
+	s.mustSet(pod).into(t, http.StatusOK, &got)
+	first := got.Status.Conditions[0].LastTransitionTime
+	if first.IsZero() || first.Equal(&offered) {
+		t.Errorf("got transition time %v, want that of the call", first)
+	}
+	pod.Status.Message = "more"
+	s.mustSet(pod).into(t, http.StatusOK, &got)
+	if again := got.Status.Conditions[0].LastTransitionTime; !again.Equal(&first) {
+		t.Errorf("transition time moved from %v to %v without a transition", first, again)
+	}
+}
