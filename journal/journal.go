@@ -15,6 +15,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // Options tune a journal. The zero value is the recommended setup.
@@ -198,7 +199,7 @@ func openBolt(path string, o *bolt.Options) (db *bolt.DB, err error) {
 	if db != nil && err != nil {
 		err = errors.Join(err, guard(path, db.Close))
 	}
-	if errors.Is(err, bolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, lockedError(path)
 	}
 	if err != nil {

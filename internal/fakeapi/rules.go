@@ -40,7 +40,7 @@ func prepareCreate(pod *corev1.Pod) error {
 	pod.UID = uuid.NewUUID()
 	pod.CreationTimestamp = metav1.Now().Rfc3339Copy()
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = nil, nil
-	pod.SelfLink, pod.ManagedFields = "", nil
+	pod.ManagedFields = nil
 	pod.Generation = 1
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
 

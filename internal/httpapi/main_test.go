@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"context"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -56,7 +57,9 @@ func newStore(t *testing.T, change ...func(*manager.Options, *Options)) *store {
 	}
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: New(o)}}
 	server.Start()
-	transport := &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", l.Addr().String()) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", l.Addr().String())
+	}}
 	s := &store{t: t, manager: m, client: &http.Client{Transport: transport}, socket: l.Addr().String()}
 	s.close = func() {
 		close(stopping)
