@@ -28,6 +28,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if settings, ok := os.LookupEnv(childEnv); ok {
+		os.Exit(runChild(settings))
+	}
 	goleak.VerifyTestMain(m)
 }
 

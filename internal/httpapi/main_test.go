@@ -3,8 +3,8 @@
 package httpapi
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
