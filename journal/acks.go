@@ -23,14 +23,16 @@ type ackTable struct {
 // commit or Flush. For one live UID an ack never goes down; an ack for a pod
 // that is not in the journal, or above its version, is ignored.
 func (j *Journal) PutAck(a Ack) {
+	j.acks.mu.Lock()
+	defer j.acks.mu.Unlock()
+	// Inside of the ack lock: a removal changes the index first and drops the ack
+	// after, so an ack that is let in here cannot outlive its pod.
 	j.stateMu.RLock()
 	pod, ok := j.pods[a.UID]
 	j.stateMu.RUnlock()
 	if !ok || pod.Removed || a.Version > pod.Version || a.Version == 0 {
 		return
 	}
-	j.acks.mu.Lock()
-	defer j.acks.mu.Unlock()
 	if old, ok := j.acks.acks[a.UID]; ok && old.LiveUID == a.LiveUID && old.Version >= a.Version {
 		return
 	}
@@ -96,19 +98,22 @@ func (j *Journal) loadAcks(tx *bolt.Tx) error {
 	return nil
 }
 
-// take returns what is not on disk yet and counts it as written; give puts it
-// back when the commit failed.
-func (t *ackTable) take() (puts []Ack, deletes []types.UID) {
+// take returns up to n of those that are not on disk yet and counts them as
+// written; give puts them back when the commit failed.
+func (t *ackTable) take(n int) (puts []Ack, deletes []types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for uid := range t.dirty {
+		if len(puts)+len(deletes) == n {
+			break
+		}
 		if a, ok := t.acks[uid]; ok {
 			puts = append(puts, a)
 		} else {
 			deletes = append(deletes, uid)
 		}
+		delete(t.dirty, uid)
 	}
-	clear(t.dirty)
 	return puts, deletes
 }
 

@@ -4,6 +4,8 @@ package journal
 
 import (
 	"os"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,6 +47,37 @@ func TestAcks(t *testing.T) {
 	}
 }
 
+// TestAckRacesWithRemoval: no ack outlives its pod, which verification at the
+// end of the test would find.
+func TestAckRacesWithRemoval(t *testing.T) {
+	j := openNewIn(t, fastDir(t), Options{})
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				j.PutAck(Ack{UID: "a", LiveUID: "a", Version: 1})
+				runtime.Gosched()
+			}
+		}
+	})
+	for i := range 300 {
+		if i > 0 {
+			j.PutAck(Ack{UID: "a", LiveUID: "a", Version: Version(2*i + 1)})
+		}
+		mustAppend(t, j, set("a", "1"))
+		mustAppend(t, j, removed("a"))
+		if acks, _ := j.Acks(); len(acks) != 0 {
+			t.Fatalf("round %d: acks %v of a removed pod", i, acks)
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
 func TestAcksRideAlong(t *testing.T) {
 	j := openNew(t, Options{})
 	mustAppend(t, j, set("a", "1"))
@@ -55,7 +88,7 @@ func TestAcksRideAlong(t *testing.T) {
 	}
 }
 
-// TestC48_IdleMeansNoWrites: repeated acks and flushes without news touch nothing.
+// C48: repeated acks and flushes without news touch nothing.
 func TestC48_IdleMeansNoWrites(t *testing.T) {
 	j := openNew(t, Options{})
 	mustAppend(t, j, set("a", "1"))

@@ -4,7 +4,13 @@
 
 package journal
 
-import "os"
+import (
+	"io/fs"
+	"os"
+)
+
+// hasHoles reports whether the file has fewer blocks than bytes.
+func hasHoles(fs.FileInfo) bool { return false }
 
 // allocate extends the file with real blocks. supported is false on systems
 // that cannot.

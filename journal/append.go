@@ -47,8 +47,9 @@ type queue struct {
 //
 // Errors: ErrClosed, ErrTooLarge, ErrNoPod (a finished or removed event for a
 // UID that has no pod), ErrDegraded with its cause; none of the events was
-// stored then. If ctx ends while the commit is in flight, Append returns its
-// error and the events may have been stored all the same.
+// stored then. If ctx ends while the caller waits for another's commit, Append
+// returns its error and the events may have been stored all the same; a caller
+// that leads the commit sees it through.
 func (j *Journal) Append(ctx context.Context, events ...Event) ([]Event, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -141,13 +142,19 @@ func (j *Journal) submit(ctx context.Context, r *request) error {
 func (j *Journal) leadCommit(own *request) {
 	q := &j.queue
 	for {
-		j.commitMu.Lock()
-		j.commit(q.gather())
-		j.commitMu.Unlock()
+		j.commitBatch()
 		if own.answered() && !q.handOver() {
 			return
 		}
 	}
+}
+
+// commitBatch releases its lock also when a caller's hook panics: the others get
+// to see that, not a lock that nobody holds.
+func (j *Journal) commitBatch() {
+	j.commitMu.Lock()
+	defer j.commitMu.Unlock()
+	j.commit(j.queue.gather())
 }
 
 func (r *request) answered() bool {

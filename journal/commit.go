@@ -5,6 +5,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -33,9 +34,9 @@ type plan struct {
 	ackDeletes []types.UID
 	opened     *openedState
 
-	forgotten    []types.UID
-	deadDone     int
-	indexWritten bool
+	index     bool // write the index
+	forgotten []types.UID
+	deadDone  int
 }
 
 // commit writes a batch and answers its requests. Caller holds commitMu.
@@ -44,19 +45,20 @@ func (j *Journal) commit(batch []*request) {
 		reject(batch, err)
 		return
 	}
-	p := j.plan(batch)
+	p := j.plan(batch, acksPerCommit)
 	if err := j.ensureRoom(p.bytes); err != nil {
 		p = j.ration(p, err)
+	} else if j.room.rationed {
+		j.room.rationed = false
+		j.fault.clear()
 	}
-	if len(p.events) > 0 || len(p.ackPuts)+len(p.ackDeletes) > 0 {
+	if p.writes() {
 		if err := j.write(p); err != nil {
 			j.acks.give(p.ackPuts, p.ackDeletes)
 			reject(p.batch, err)
 			return
 		}
 		j.apply(p)
-	} else if j.room.full == nil {
-		j.fault.clear()
 	}
 	for _, r := range p.batch {
 		r.finish(nil)
@@ -72,17 +74,37 @@ func (j *Journal) commitFinal() error {
 	if err := j.ready(); err != nil {
 		return err
 	}
-	p := j.plan(nil)
-	p.opened = &openedState{clean: true}
+	p := j.plan(nil, math.MaxInt)
+	p.opened, p.index = &openedState{clean: true}, true
+	p.bytes += indexBytes * len(j.dirty)
+	if err := j.ensureRoom(p.bytes); err != nil {
+		// An open without them takes longer and compares more, no more than that.
+		j.acks.give(p.ackPuts, p.ackDeletes)
+		p = j.plan(nil, 0)
+		p.opened = &openedState{clean: true}
+	}
 	return j.write(p)
 }
 
+// acksPerCommit bounds the acks that ride along, so that an ordinary commit
+// stays small; on a full disk a page of them goes out at a time.
+const (
+	acksPerCommit         = 1024
+	acksPerCommitWhenFull = 8   // each may touch a page of its own
+	ackBytes              = 128 // of key and value, and its share of the page
+	indexBytes            = 160
+)
+
+// writes reports whether there is anything to commit.
+func (p *plan) writes() bool { return len(p.events)+len(p.ackPuts)+len(p.ackDeletes) > 0 }
+
 // plan assigns sequences and versions. Requests that are wrong by themselves
 // are answered here and leave the batch.
-func (j *Journal) plan(batch []*request) *plan {
+func (j *Journal) plan(batch []*request, maxAcks int) *plan {
 	p := &plan{now: time.Now().UTC(), head: j.state.head, trimmed: j.trimmed, pods: map[types.UID]podIndex{}, added: map[Sequence]bool{},
 		objects: map[types.UID][]byte{}}
-	p.ackPuts, p.ackDeletes = j.acks.take()
+	p.ackPuts, p.ackDeletes = j.acks.take(maxAcks)
+	p.bytes += ackBytes * (len(p.ackPuts) + len(p.ackDeletes))
 	for _, r := range batch {
 		if err := j.admit(p, r); err != nil {
 			r.finish(err)
@@ -94,6 +116,11 @@ func (j *Journal) plan(batch []*request) *plan {
 		}
 		r.result = p.events[first:len(p.events):len(p.events)]
 		p.batch = append(p.batch, r)
+	}
+	// Without room the index waits: it only saves time at the next open.
+	if p.head.Sequence-p.head.Indexed >= indexEvery && j.room.full == nil {
+		p.index = true
+		p.bytes += indexBytes * (len(j.dirty) + len(p.pods))
 	}
 	return p
 }
@@ -152,8 +179,9 @@ func (j *Journal) assign(p *plan, in *Event, payload payload) {
 		}
 		p.pods[e.UID], p.added[e.Sequence] = pod, true
 		e.Version, e.Incarnation, e.Finished = pod.Version, pod.Incarnation, pod.Finished
+		e.First = !known || old.Removed
 	} else {
-		e.Version, e.Incarnation, e.Finished = old.Version, old.Incarnation, false
+		e.Version, e.Incarnation, e.Finished, e.First = old.Version, old.Incarnation, false, false
 	}
 	switch {
 	case e.Kind == KindRemoved:
@@ -205,7 +233,7 @@ func (j *Journal) fillTx(tx *bolt.Tx, p *plan) error {
 	if err := j.writeAcks(tx, p); err != nil {
 		return err
 	}
-	if p.head.Sequence-p.head.Indexed >= indexEvery || p.opened != nil && p.opened.clean {
+	if p.index {
 		if err := j.writeIndex(tx, p); err != nil {
 			return err
 		}
@@ -243,7 +271,7 @@ func (j *Journal) apply(p *plan) {
 	for i := range p.events {
 		j.observe(&p.events[i])
 	}
-	if p.indexWritten {
+	if p.index {
 		clear(j.dirty)
 		for _, uid := range p.forgotten {
 			j.forget(uid)
@@ -253,9 +281,7 @@ func (j *Journal) apply(p *plan) {
 	j.state.head, j.trimmed = p.head, p.trimmed
 	j.stateMu.Unlock()
 	for _, uid := range p.removed {
-		if pod, ok := p.pods[uid]; ok && pod.Removed {
-			j.acks.drop(uid)
-		}
+		j.acks.drop(uid) // also of a pod that came back at once: nobody knows its new status
 	}
 	if j.opts.OnCommit != nil && len(p.events) > 0 {
 		j.opts.OnCommit(p.events)
@@ -273,7 +299,7 @@ func (j *Journal) write(p *plan) error {
 		return j.db.Update(func(tx *bolt.Tx) error { return j.fillTx(tx, p) })
 	})
 	if err == nil {
-		if j.room.full == nil {
+		if !j.room.rationed {
 			j.fault.clear()
 		}
 		return nil

@@ -59,6 +59,7 @@ func noise(seed, n int) []byte {
 	return b
 }
 
+// C46: the file only grows.
 func TestC46_CompactionAtOpen(t *testing.T) {
 	path, want := sparse(t)
 	before, _ := os.Stat(path)
@@ -84,7 +85,7 @@ func TestC46_CompactionAtOpen(t *testing.T) {
 	}
 }
 
-// TestC50_KilledCompaction: a kill leaves the old or the new file, complete, and
+// C50: a kill leaves the old or the new file, complete, and
 // at most one temporary file, which the next open removes.
 func TestC50_KilledCompaction(t *testing.T) {
 	path, want := sparse(t)

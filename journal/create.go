@@ -52,7 +52,7 @@ func decodeAbout(value []byte) (about, error) {
 //  4. the initialised mark is written and synced
 func create(path string, o Options) error {
 	dir := filepath.Dir(path)
-	if err := removeLeftovers(path, creatingSuffix); err != nil {
+	if err := removeLeftovers(dir, filepath.Base(path)+creatingSuffix); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, filepath.Base(path)+creatingSuffix)
@@ -112,15 +112,15 @@ func publish(temp, path string) error {
 }
 
 // removeLeftovers deletes the temporary files that a crash left, and nothing else.
-func removeLeftovers(path, suffix string) error {
-	entries, err := os.ReadDir(filepath.Dir(path))
+func removeLeftovers(dir, prefix string) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("open journal %s: %w", path, err)
+		return fmt.Errorf("open journal in %s: %w", dir, err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), filepath.Base(path)+suffix) && e.Type().IsRegular() {
-			if err := os.Remove(filepath.Join(filepath.Dir(path), e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("open journal %s: %w", path, err)
+		if strings.HasPrefix(e.Name(), prefix) && e.Type().IsRegular() {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("open journal in %s: %w", dir, err)
 			}
 		}
 	}

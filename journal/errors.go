@@ -39,8 +39,6 @@ var (
 	ErrNoPod = errors.New("no such pod in the journal")
 	// ErrTooLarge: a status or object exceeds MaxStatusBytes.
 	ErrTooLarge = errors.New("status is too large for the journal")
-	// ErrTrimmed: the range asked for was trimmed by retention.
-	ErrTrimmed = errors.New("history was trimmed")
 )
 
 // CorruptError says where a journal is damaged. It is ErrCorrupt, or one of the

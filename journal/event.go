@@ -110,6 +110,10 @@ type Event struct {
 	Name      string
 	Reason    Reason
 
+	// First marks the first event of an incarnation. Assigned by Append: a version
+	// of 1 does not tell, since versions go on where earlier ones were forgotten.
+	First bool
+
 	// Finished is the durable mark. Append keeps it set on all later events of
 	// the same incarnation.
 	Finished bool

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -16,7 +17,11 @@ type faultState struct {
 	err    error
 	failed chan struct{} // closed when this process cannot write any more
 	fatal  bool
+	logged time.Time // the committer's own
 }
+
+// logEvery is how often a failure that goes on is logged.
+const logEvery = 30 * time.Second
 
 func (f *faultState) init() { f.failed = make(chan struct{}) }
 
@@ -85,7 +90,10 @@ func (j *Journal) degraded(err error) error {
 // it durable before anybody hears "yes".
 func (j *Journal) settle(p *plan, before head, cause error) error {
 	j.fault.set(cause)
-	j.log.Error("journal commit fails", "path", j.path, "err", cause)
+	if now := time.Now(); now.Sub(j.fault.logged) >= logEvery {
+		j.fault.logged = now
+		j.log.Error("journal commit fails", "path", j.path, "err", cause)
+	}
 	j.broken = cause
 	if _, ok := errors.AsType[*panicError](cause); ok {
 		j.fault.giveUp(cause)

@@ -73,8 +73,7 @@ func (s *state) observe(e *Event) {
 	if !indexed(e.Kind) {
 		return
 	}
-	s.put(e.UID, podIndex{Newest: e.Sequence, Version: e.Version, Incarnation: e.Incarnation,
-		Finished: e.Finished, Removed: e.Kind == KindRemoved, Time: e.Time})
+	s.put(e.UID, indexOf(e))
 }
 
 // indexed reports whether events of this kind make a pod's state.
@@ -213,6 +212,5 @@ func (j *Journal) writeIndex(tx *bolt.Tx, p *plan) error {
 		p.deadDone++
 	}
 	p.head.Indexed = p.head.Sequence
-	p.indexWritten = true
 	return nil
 }

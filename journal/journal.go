@@ -108,6 +108,7 @@ func Open(path string, o Options) (*Journal, error) {
 	j := &Journal{opts: o, log: o.Logger, sealer: newSealer()}
 	j.path = path
 	j.tail.init()
+	j.durable = func() Sequence { seq, _ := j.Head(); return seq }
 	j.fault.init()
 	if err := j.openEngine(); err != nil {
 		return nil, err
@@ -166,18 +167,26 @@ func (j *Journal) openEngine() error {
 	if err != nil {
 		return err
 	}
-	j.suspect = j.suspect || pre.suspect && j.state.pods == nil // at open, not at a reopen
-	err = guard(j.path, func() error { return db.View(j.identify) })
-	if err == nil && j.opts.Node != "" && j.about.Node != "" && j.opts.Node != j.about.Node {
+	var a about
+	err = guard(j.path, func() error {
+		return db.View(func(tx *bolt.Tx) (err error) {
+			a, err = j.identify(tx)
+			return err
+		})
+	})
+	if err == nil && j.opts.Node != "" && a.Node != "" && j.opts.Node != a.Node {
 		err = &CorruptError{Path: j.path, Kind: ErrWrongNode, Hint: "use another data directory",
-			Err: fmt.Errorf("it was made for node %q, this is node %q", j.about.Node, j.opts.Node)}
+			Err: fmt.Errorf("it was made for node %q, this is node %q", a.Node, j.opts.Node)}
 	}
 	if err != nil {
 		return errors.Join(err, guard(j.path, db.Close))
 	}
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.db = db
-	j.mu.Unlock()
+	if j.state.pods == nil { // at open, not at a reopen
+		j.about, j.suspect = a, pre.suspect
+	}
 	return nil
 }
 
@@ -231,8 +240,11 @@ func lockedError(path string) error {
 
 // prepare does what must be done while the file is locked and before it is used.
 func (j *Journal) prepare() error {
-	if err := removeLeftovers(j.path, compactingSuffix); err != nil {
-		return err
+	base := filepath.Base(j.path)
+	for _, prefix := range []string{base + creatingSuffix, base + compactingSuffix, "." + base + snapshotSuffix} {
+		if err := removeLeftovers(filepath.Dir(j.path), prefix); err != nil {
+			return err
+		}
 	}
 	if err := j.load(); err != nil {
 		return err
@@ -360,7 +372,7 @@ func OpenReadOnly(path string, o ReadOptions) (*Reader, error) {
 	}
 	r := &Reader{view: view{path: path, suspect: pre.suspect, structure: pre.structure, db: db}, freeBytes: pre.freeBytes}
 	err = r.read(func(tx *bolt.Tx) error {
-		if err := r.identify(tx); err != nil {
+		if r.about, err = r.identify(tx); err != nil {
 			return err
 		}
 		r.lastHead, err = r.head(tx)

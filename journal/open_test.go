@@ -214,6 +214,7 @@ func TestWrongNode(t *testing.T) {
 	open(t, j.path, Options{Node: "node-a"})
 }
 
+// C57: second agent on the same file.
 func TestC57_SecondOpen(t *testing.T) {
 	j := openNew(t, Options{})
 	for name, second := range map[string]func() error{
@@ -269,6 +270,7 @@ func TestG2_SuspectOpen(t *testing.T) {
 	}
 }
 
+// C21: move the broken file aside, once.
 func TestC21_MoveAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
 	if err := errors.Join(os.WriteFile(path, []byte("broken"), 0o600), mark(path)); err != nil {

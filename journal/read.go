@@ -104,6 +104,9 @@ func (v *view) page(from, to Sequence) (page []rawRecord, top, horizon Sequence,
 			return err
 		}
 		top, horizon = h.Sequence, h.Horizon
+		if v.durable != nil {
+			top = min(top, v.durable())
+		}
 		bytes := 0
 		c := tx.Bucket(bucketEvents).Cursor()
 		for k, value := c.Seek(sequenceKey(from)); k != nil && len(page) < pageEvents && bytes < pageBytes; k, value = c.Next() {
@@ -167,7 +170,8 @@ func (v *view) resume(from, limit Sequence) Sequence {
 }
 
 // newestOf yields the records of the given sequences, each in order of the list.
-func (v *view) newestOf(sequences []Sequence) iter.Seq2[Event, error] {
+// One that is missing because it is not current any more is passed over.
+func (v *view) newestOf(sequences []Sequence, current func(Sequence) bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for chunk := range slices.Chunk(sequences, pageEvents) {
 			records := make([]rawRecord, 0, len(chunk))
@@ -183,6 +187,9 @@ func (v *view) newestOf(sequences []Sequence) iter.Seq2[Event, error] {
 				e, err := decodeRecord(r.key, r.value)
 				if err != nil {
 					if r.value == nil {
+						if !current(r.seq) {
+							continue
+						}
 						err = errors.New("event is missing")
 					}
 					e, err = Event{Sequence: r.seq}, v.corrupt(bucketEvents, r.seq, err)
@@ -199,12 +206,18 @@ func (v *view) newestOf(sequences []Sequence) iter.Seq2[Event, error] {
 }
 
 // Newest yields each pod's newest event that is not a rejected one, tombstones
-// included, in order of sequence. It reads O(pods) records.
+// included, in order of sequence. It reads O(pods) records. A pod that changes
+// meanwhile may be left out: its newer events are OnCommit's.
 func (j *Journal) Newest() iter.Seq2[Event, error] {
 	j.stateMu.RLock()
 	sequences := slices.Sorted(maps.Keys(j.newest))
 	j.stateMu.RUnlock()
-	return j.newestOf(sequences)
+	return j.newestOf(sequences, func(seq Sequence) bool {
+		j.stateMu.RLock()
+		defer j.stateMu.RUnlock()
+		_, ok := j.newest[seq]
+		return ok
+	})
 }
 
 // Newest yields each pod's newest event that is not a rejected one, tombstones
@@ -214,7 +227,7 @@ func (r *Reader) Newest() iter.Seq2[Event, error] {
 	if err := r.read(func(tx *bolt.Tx) error { return r.loadState(tx, &s) }); err != nil {
 		return func(yield func(Event, error) bool) { yield(Event{}, err) }
 	}
-	return r.newestOf(slices.Sorted(maps.Keys(s.newest)))
+	return r.newestOf(slices.Sorted(maps.Keys(s.newest)), func(Sequence) bool { return true })
 }
 
 // Objects yields the remembered pod object of each UID that has one.

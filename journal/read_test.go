@@ -101,7 +101,7 @@ func TestEventsStopsEarly(t *testing.T) {
 	}
 }
 
-// TestC23_FlippedBit: one bit inside the value of event 500 of 1000.
+// C23: one bit inside the value of event 500 of 1000.
 func TestC23_FlippedBit(t *testing.T) {
 	path := filled(t, 1000)
 	patch(t, path, func(b []byte) []byte {
@@ -136,7 +136,7 @@ func TestC23_FlippedBit(t *testing.T) {
 	}
 }
 
-// TestC54_ZeroedLeafPage: what is still reachable is read, the lost range named.
+// C54: what is still reachable is read, the lost range named.
 func TestC54_ZeroedLeafPage(t *testing.T) {
 	path := filled(t, 500)
 	size := 0
@@ -175,7 +175,7 @@ func verifyFinds(t *testing.T, path string) {
 	}
 }
 
-// TestC55_ForeignKeys: odd keys and buckets are named and left alone.
+// C55: odd keys and buckets are named and left alone.
 func TestC55_ForeignKeys(t *testing.T) {
 	path := filled(t, 20)
 	db, err := bolt.Open(path, 0o600, nil)

@@ -19,8 +19,8 @@ const recordFormat = 1
 // recordElements are the fixed elements of format 1, in order:
 //
 //	format kind sequence epoch time uid namespace name version incarnation
-//	finished reason contentType compression status aux attributes
-const recordElements = 17
+//	finished reason contentType compression status aux attributes first
+const recordElements = 18
 
 // compression of the status bytes.
 const (
@@ -88,6 +88,7 @@ func encodeRecord(s *sealer, key []byte, e *Event, p payload) []byte {
 		s.string(k)
 		s.string(e.Attributes[k])
 	}
+	s.bool(e.First)
 	return s.finish(key)
 }
 
@@ -131,6 +132,9 @@ func decodeRecord(key, value []byte) (Event, error) {
 				break
 			}
 		}
+	}
+	if o.err == nil && o.n > 0 { // the earliest records end before it
+		e.First = o.bool()
 	}
 	if err := o.end(); err != nil {
 		return e, err
@@ -225,6 +229,12 @@ func (h *head) skipped() (n Version) {
 		n += s.Skip
 	}
 	return n
+}
+
+// indexOf is the index record that an event makes.
+func indexOf(e *Event) podIndex {
+	return podIndex{Newest: e.Sequence, Version: e.Version, Incarnation: e.Incarnation, Finished: e.Finished,
+		Removed: e.Kind == KindRemoved, Time: e.Time}
 }
 
 // podIndex is what the journal itself knows of a pod.

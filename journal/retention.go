@@ -68,7 +68,11 @@ func (r Retention) limit(pods int) uint64 {
 func (j *Journal) trim(events *bolt.Bucket, p *plan) error {
 	limit := j.opts.Retention.limit(len(j.pods))
 	slack := min(trimSlice, limit/8+1)
-	overBytes := p.head.Bytes > uint64(j.opts.Retention.MaxBytes)
+	maxBytes := uint64(j.opts.Retention.MaxBytes)
+	overBytes := p.head.Bytes > maxBytes
+	if overBytes {
+		maxBytes -= maxBytes / 16 // so that the next commits need not trim again
+	}
 	if p.head.Events <= limit+slack && !overBytes {
 		return nil
 	}
@@ -76,7 +80,7 @@ func (j *Journal) trim(events *bolt.Bucket, p *plan) error {
 	count, bytes, scanned := p.head.Events, p.head.Bytes, 0
 	c := events.Cursor()
 	for k, v := c.Seek(sequenceKey(p.trimmed + 1)); k != nil && scanned < maxTrimScan; k, v = c.Next() {
-		if count <= limit && bytes <= uint64(j.opts.Retention.MaxBytes) {
+		if count <= limit && bytes <= maxBytes {
 			break
 		}
 		seq, ok := parseSequenceKey(k)

@@ -32,8 +32,10 @@ const (
 
 // room is what the committer knows about space in the file.
 type room struct {
-	full    error // why the file could not grow; nil when it could
-	noAhead bool  // the file system cannot allocate ahead
+	full     error // why the file could not grow; nil when it could
+	rationed bool  // ordinary writes were refused for it
+	noAhead  bool  // the file system cannot allocate ahead
+	left     int64 // bytes that commits can still take, as last seen
 }
 
 // ensureRoom grows the file if a commit of that many bytes would touch the
@@ -56,7 +58,14 @@ func (j *Journal) ensureRoom(bytes int) error {
 	if err != nil {
 		return err
 	}
-	missing := reserveBytes + commitBytes + 2*int64(bytes) - (info.Size() - used + free)
+	if info.Size() > used && hasHoles(info) {
+		// The engine grew the file by itself, in a commit larger than foreseen.
+		if j.room.full = j.allocate(used, info.Size()-used); j.room.full != nil {
+			return j.room.full
+		}
+	}
+	j.room.left = info.Size() - used + free
+	missing := reserveBytes + commitBytes + 2*int64(bytes) - j.room.left
 	if missing <= 0 {
 		j.room.full = nil
 		return nil
@@ -69,11 +78,16 @@ func (j *Journal) grow(size, by int64) error {
 	if limit := j.opts.MaxFileBytes; limit > 0 && size+by > limit {
 		return fmt.Errorf("file has reached its limit of %d bytes: %w", limit, syscall.EFBIG)
 	}
+	return j.allocate(size, by)
+}
+
+// allocate gives a range of the file real blocks, and the file that length.
+func (j *Journal) allocate(at, bytes int64) error {
 	f, err := os.OpenFile(j.path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	supported, err := allocate(f, size, by)
+	supported, err := allocate(f, at, bytes)
 	if !supported {
 		j.room.noAhead = true
 		return f.Close()
@@ -100,6 +114,7 @@ func (r *request) essential() bool {
 // ration answers ordinary requests with the reason why there is no room, and
 // plans those that may use the reserve.
 func (j *Journal) ration(p *plan, cause error) *plan {
+	j.room.rationed = true
 	j.fault.set(cause)
 	j.acks.give(p.ackPuts, p.ackDeletes)
 	var keep []*request
@@ -110,5 +125,20 @@ func (j *Journal) ration(p *plan, cause error) *plan {
 			r.finish(j.degraded(cause))
 		}
 	}
-	return j.plan(keep)
+	// Finished marks come first: acks only go out on their own, and only into the
+	// first half of the reserve. They are hints and can wait.
+	acks := 0
+	if len(keep) > 0 && !anyEvents(keep) && j.room.left > reserveBytes/2 {
+		acks = acksPerCommitWhenFull
+	}
+	return j.plan(keep, acks)
+}
+
+func anyEvents(batch []*request) bool {
+	for _, r := range batch {
+		if len(r.events) > 0 {
+			return true
+		}
+	}
+	return false
 }

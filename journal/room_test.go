@@ -98,7 +98,7 @@ func TestG10_FileLimit(t *testing.T) {
 	})
 }
 
-// TestC45_DiskFull fills a real file system.
+// C45: fills a real file system.
 func TestC45_DiskFull(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"); err != nil {
@@ -121,10 +121,41 @@ func TestC45_DiskFull(t *testing.T) {
 	})
 }
 
+// TestG10_ReserveIsForFinishedMarks: neither the index of many pods nor their
+// acks use up what finished marks need.
+func TestG10_ReserveIsForFinishedMarks(t *testing.T) {
+	const pods = 5000
+	j := openNewIn(t, fastDir(t), Options{MaxFileBytes: 8 << 20, Retention: Retention{MaxEvents: 1 << 20}})
+	var batch []Event
+	for i := range pods {
+		batch = append(batch, set(types.UID(fmt.Sprint("pod-", i)), "Running"))
+	}
+	mustAppend(t, j, batch...)
+	var err error
+	for i := 0; err == nil; i++ {
+		_, err = j.Append(t.Context(), set("filler", string(noise(i, 4096))))
+	}
+	if !errors.Is(err, syscall.EFBIG) {
+		t.Fatal(err)
+	}
+	for i := range pods {
+		uid := types.UID(fmt.Sprint("pod-", i))
+		j.PutAck(Ack{UID: uid, LiveUID: uid, Version: 1})
+	}
+	for i := range 400 {
+		if _, err := j.Append(t.Context(), finished(types.UID(fmt.Sprint("pod-", i)), "Failed")); err != nil {
+			t.Fatalf("finished mark %d: %v", i, err)
+		}
+		if err := j.Flush(t.Context()); err != nil {
+			t.Fatalf("flush %d: %v", i, err)
+		}
+	}
+}
+
 // TestG10_FlushNoticesRoom: health recovers without waiting for a write.
 func TestG10_FlushNoticesRoom(t *testing.T) {
 	j := openNew(t, Options{})
-	j.room.full, j.fault.err = syscall.ENOSPC, syscall.ENOSPC
+	j.room.full, j.room.rationed, j.fault.err = syscall.ENOSPC, true, syscall.ENOSPC
 	if err := j.Flush(t.Context()); err != nil || j.Degraded() != nil {
 		t.Errorf("flush %v, degraded %v", err, j.Degraded())
 	}

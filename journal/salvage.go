@@ -27,6 +27,9 @@ type SalvageResult struct {
 	Lost    []SequenceRange `json:"lost,omitempty"` // not found at all
 	// LostEvents counts the sequences in Lost.
 	LostEvents uint64 `json:"lostEvents"`
+	// LostPods are those whose newest event is known of and not found: they come
+	// back with an older status, or not at all.
+	LostPods []types.UID `json:"lostPods,omitempty"`
 }
 
 // SequenceRange is a range of sequences, both ends included.
@@ -56,10 +59,11 @@ func Salvage(ctx context.Context, src, dst string) (SalvageResult, error) {
 		return SalvageResult{}, err
 	}
 	defer unlock()
-	s := &salvager{events: map[Sequence][]byte{}, acks: map[types.UID]Ack{}, objects: map[types.UID][]byte{}}
+	s := &salvager{events: map[Sequence]candidate{}, index: map[types.UID]podIndex{}, acks: map[types.UID]Ack{}, objects: map[types.UID][]byte{}}
 	if err := scanPages(src, s.visit); err != nil {
 		return SalvageResult{}, err
 	}
+	s.dropUncommitted()
 	if len(s.events) == 0 {
 		return SalvageResult{}, &CorruptError{Path: src, Kind: ErrNotJournal, Err: errors.New("no good event in it")}
 	}
@@ -81,22 +85,39 @@ func Salvage(ctx context.Context, src, dst string) (SalvageResult, error) {
 	return s.result, nil
 }
 
-// salvager collects good records. A copy of an event on a free page is the same
-// event; of acks the highest wins, which is safe because versions only grow.
+// salvager collects good records. Free pages hold older copies of records, and
+// such that were never committed: a crash leaves them, and their sequences are
+// used again. Of acks and index records the highest wins, which is safe because
+// versions only grow.
 type salvager struct {
 	about   about
-	floor   Version
-	trimmed Sequence // highest horizon that any head record names
-	events  map[Sequence][]byte
+	head    head // highest values that any head record has
+	events  map[Sequence]candidate
+	index   map[types.UID]podIndex
 	acks    map[types.UID]Ack
 	objects map[types.UID][]byte
 	result  SalvageResult
 }
 
+// candidate is a good record for a sequence. Of two the later one counts.
+type candidate struct {
+	epoch Epoch
+	time  time.Time
+	value []byte
+}
+
+func (c candidate) after(d candidate) bool {
+	return c.epoch > d.epoch || c.epoch == d.epoch && c.time.After(d.time)
+}
+
 func (s *salvager) visit(key, value []byte) {
 	if seq, ok := parseSequenceKey(key); ok {
-		if _, err := decodeRecord(key, value); err == nil {
-			s.events[seq] = slices.Clone(value)
+		if e, err := decodeRecord(key, value); err == nil {
+			c := candidate{epoch: e.Epoch, time: e.Time}
+			if old, known := s.events[seq]; !known || c.after(old) {
+				c.value = slices.Clone(value)
+				s.events[seq] = c
+			}
 			return
 		}
 	}
@@ -108,7 +129,8 @@ func (s *salvager) visit(key, value []byte) {
 		return
 	case string(keyHead):
 		if h, err := decodeHead(value); err == nil {
-			s.floor, s.trimmed = max(s.floor, h.Floor), max(s.trimmed, h.Horizon)
+			s.head.Sequence, s.head.Epoch = max(s.head.Sequence, h.Sequence), max(s.head.Epoch, h.Epoch)
+			s.head.Horizon, s.head.Floor = max(s.head.Horizon, h.Horizon), max(s.head.Floor, h.Floor)
 		}
 		return
 	}
@@ -119,6 +141,23 @@ func (s *salvager) visit(key, value []byte) {
 	}
 	if a, err := decodeAck(key, value); err == nil && looksLikeAck(value) && a.Version > s.acks[uid].Version {
 		s.acks[uid] = a
+		return
+	}
+	if p, err := decodePodIndex(key, value); err == nil && looksLikeIndex(value) && p.Version > s.index[uid].Version {
+		s.index[uid] = p
+	}
+}
+
+// dropUncommitted removes events that a later epoch took the place of: epochs
+// never fall along the sequence.
+func (s *salvager) dropUncommitted() {
+	epoch := Epoch(0)
+	for _, seq := range slices.Sorted(maps.Keys(s.events)) {
+		if e := s.events[seq].epoch; e < epoch {
+			delete(s.events, seq)
+		} else {
+			epoch = e
+		}
 	}
 }
 
@@ -126,6 +165,7 @@ func (s *salvager) visit(key, value []byte) {
 // (with the checksum: objects have 3, acks 4, index records 7).
 func looksLikeObject(value []byte) bool { return value[0] == 0x93 }
 func looksLikeAck(value []byte) bool    { return value[0] == 0x94 }
+func looksLikeIndex(value []byte) bool  { return value[0] == 0x97 }
 
 func (s *salvager) write(path string) error {
 	if err := fill(path, s.about, Options{LockTimeout: time.Second}); err != nil {
@@ -140,21 +180,20 @@ func (s *salvager) write(path string) error {
 
 func (s *salvager) fill(db *bolt.DB) error {
 	sequences := slices.Sorted(maps.Keys(s.events))
-	h := head{Floor: s.floor}
+	h := head{Floor: s.head.Floor, Epoch: s.head.Epoch}
 	pods := map[types.UID]podIndex{}
 	for chunk := range slices.Chunk(sequences, 1024) {
 		err := db.Update(func(tx *bolt.Tx) error {
 			b := tx.Bucket(bucketEvents)
 			b.FillPercent = 1
 			for _, seq := range chunk {
-				key, value := sequenceKey(seq), s.events[seq]
+				key, value := sequenceKey(seq), s.events[seq].value
 				e, err := decodeRecord(key, value)
 				if err != nil {
 					return err
 				}
 				if indexed(e.Kind) {
-					pods[e.UID] = podIndex{Newest: seq, Version: e.Version, Incarnation: e.Incarnation, Finished: e.Finished,
-						Removed: e.Kind == KindRemoved, Time: e.Time}
+					pods[e.UID] = indexOf(&e)
 				}
 				h.Epoch = max(h.Epoch, e.Epoch)
 				h.Events++
@@ -169,30 +208,57 @@ func (s *salvager) fill(db *bolt.DB) error {
 			return err
 		}
 	}
-	s.countLost(sequences)
-	h.Sequence = sequences[len(sequences)-1]
-	return db.Update(func(tx *bolt.Tx) error { return s.finish(tx, h, pods) })
+	h.Sequence = max(sequences[len(sequences)-1], s.head.Sequence)
+	s.countLost(sequences, h.Sequence)
+	skip := s.lostPods(&h, pods)
+	return db.Update(func(tx *bolt.Tx) error { return s.finish(tx, h, pods, skip) })
 }
 
-// countLost names the gaps that retention does not explain.
-func (s *salvager) countLost(sequences []Sequence) {
-	last := s.trimmed
-	for _, seq := range sequences {
-		if seq > last+1 {
-			s.result.Lost = append(s.result.Lost, SequenceRange{last + 1, seq - 1})
-			s.result.LostEvents += uint64(seq - last - 1)
+// countLost names the gaps that retention does not explain, up to where a head
+// record says the journal went.
+func (s *salvager) countLost(sequences []Sequence, top Sequence) {
+	last := s.head.Horizon
+	gap := func(next Sequence) {
+		if next > last+1 {
+			s.result.Lost = append(s.result.Lost, SequenceRange{last + 1, next - 1})
+			s.result.LostEvents += uint64(next - last - 1)
 		}
-		last = max(last, seq)
+		last = max(last, next)
 	}
+	for _, seq := range sequences {
+		gap(seq)
+	}
+	gap(top + 1)
+}
+
+// lostPods compares the index with what was found, and returns how many versions
+// each pod must skip so that none is given away twice.
+func (s *salvager) lostPods(h *head, pods map[types.UID]podIndex) Version {
+	skip := Version(s.result.LostEvents) + 1 // that the last event was the last, nothing proves
+	for uid, known := range s.index {
+		found, ok := pods[uid]
+		if known.Version <= found.Version {
+			continue
+		}
+		if ok {
+			skip = max(skip, known.Version-found.Version+Version(s.result.LostEvents)+1)
+		} else {
+			h.Floor = max(h.Floor, known.Version)
+		}
+		if !known.Removed {
+			s.result.LostPods = append(s.result.LostPods, uid)
+		}
+	}
+	slices.Sort(s.result.LostPods)
+	return skip
 }
 
 // finish writes all but the events, and the opened event that says what happened.
-func (s *salvager) finish(tx *bolt.Tx, h head, pods map[types.UID]podIndex) error {
+func (s *salvager) finish(tx *bolt.Tx, h head, pods map[types.UID]podIndex, skip Version) error {
 	w := newSealer()
 	h.Sequence++
 	h.Epoch++
-	// At least one: whether the last event was the last, nothing proves.
-	h.distrust(h.Sequence, Version(s.result.LostEvents)+1)
+	h.distrust(h.Sequence, skip)
 	note := Event{Kind: KindOpened, Sequence: h.Sequence, Epoch: h.Epoch, Time: time.Now().UTC(),
 		Attributes: map[string]string{AttrSuspect: "true", AttrSalvaged: strconv.FormatUint(s.result.LostEvents, 10), AttrClean: "false"}}
 	key := sequenceKey(h.Sequence)

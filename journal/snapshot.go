@@ -14,6 +14,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
+const snapshotSuffix = ".snapshot-"
+
 // Snapshot writes a consistent copy of the live journal to path, which must not
 // exist, with mode 0600. The copy is verified and synced before it gets that
 // name. Writers go on meanwhile; the read transaction lasts as long as the copy
@@ -22,7 +24,7 @@ func (j *Journal) Snapshot(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("snapshot to %s: %w", path, fs.ErrExist)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".snapshot-")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+snapshotSuffix)
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
@@ -41,7 +43,7 @@ func (j *Journal) Snapshot(ctx context.Context, path string) error {
 // name any more, for a reader that may be slow: it holds no transaction, and
 // its space is freed when it is closed. The copy lies in the journal's directory.
 func (j *Journal) SnapshotFile(ctx context.Context) (*os.File, error) {
-	f, err := os.CreateTemp(filepath.Dir(j.path), "."+filepath.Base(j.path)+".snapshot-")
+	f, err := os.CreateTemp(filepath.Dir(j.path), "."+filepath.Base(j.path)+snapshotSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}

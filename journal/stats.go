@@ -75,6 +75,9 @@ func (v *view) fileStats() (Stats, error) {
 		if err != nil {
 			return err
 		}
+		if v.durable != nil {
+			h.Sequence = min(h.Sequence, v.durable())
+		}
 		s.Head, s.Epoch, s.Horizon, s.Events, s.EventBytes = h.Sequence, h.Epoch, h.Horizon, h.Events, h.Bytes
 		if k, _ := tx.Bucket(bucketEvents).Cursor().Seek(sequenceKey(1)); k != nil {
 			s.First, _ = parseSequenceKey(k)

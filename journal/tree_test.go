@@ -118,7 +118,7 @@ func TestC20_FirstMetaPage(t *testing.T) {
 	}
 }
 
-// TestC54_SeveralLeafPages: good pages between bad ones are read.
+// C54: good pages between bad ones are read.
 func TestC54_SeveralLeafPages(t *testing.T) {
 	path := filled(t, 900)
 	lost := 0
@@ -142,7 +142,7 @@ func TestC54_SeveralLeafPages(t *testing.T) {
 	}
 }
 
-// TestC55_KeyAboveTheHead: an empty value under the next sequence is somebody
+// C55: an empty value under the next sequence is somebody
 // else's; it is named, and the next append takes its place.
 func TestC55_KeyAboveTheHead(t *testing.T) {
 	path := filled(t, 20)

@@ -174,12 +174,12 @@ func (c *verifier) checkVersion(e *Event) {
 	case known && e.Version <= old.Version:
 		c.problem(Problem{Bucket: string(bucketEvents), Sequence: e.Sequence, Key: string(e.UID),
 			Message: fmt.Sprintf("version %d after version %d", e.Version, old.Version)})
-	case known && e.Version > old.Version+1+c.head.skipped() && old.Newest > max(c.head.Horizon, c.lost):
+	// A UID that returns after its tombstone was forgotten begins above the floor.
+	case known && !old.Removed && e.Version > old.Version+1+c.head.skipped() && old.Newest > max(c.head.Horizon, c.lost):
 		c.problem(Problem{Bucket: string(bucketEvents), Sequence: e.Sequence, Key: string(e.UID),
 			Message: fmt.Sprintf("version %d follows version %d", e.Version, old.Version)})
 	}
-	c.pods[e.UID] = podIndex{Newest: e.Sequence, Version: e.Version, Incarnation: e.Incarnation, Finished: e.Finished,
-		Removed: e.Kind == KindRemoved, Time: e.Time}
+	c.pods[e.UID] = indexOf(e)
 }
 
 func (c *verifier) foreignKeys() {

@@ -21,6 +21,10 @@ type view struct {
 	// structure is what is wrong with the page tree, as far as it was looked at.
 	structure []error
 
+	// durable, if set, is the highest sequence that may be shown: a commit becomes
+	// visible in the engine's map before its last sync.
+	durable func() Sequence
+
 	mu sync.RWMutex // guards db: a write lock is held only to replace or close it
 	db *bolt.DB     // nil after Close
 }
@@ -38,6 +42,8 @@ type Info struct {
 
 // Info returns what was written at creation.
 func (v *view) Info() Info {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
 	return Info{Path: v.path, Format: Format, Node: v.about.Node, Created: v.about.Created, Suspect: v.suspect}
 }
 
@@ -60,30 +66,29 @@ func (v *view) corrupt(bucket []byte, seq Sequence, err error) error {
 }
 
 // identify checks that the file is a journal of a format this program reads.
-func (v *view) identify(tx *bolt.Tx) error {
+func (v *view) identify(tx *bolt.Tx) (about, error) {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil || string(meta.Get(keyMagic)) != magic {
-		return &CorruptError{Path: v.path, Kind: ErrNotJournal, Err: errors.New("it is a bbolt file of another program")}
+		return about{}, &CorruptError{Path: v.path, Kind: ErrNotJournal, Err: errors.New("it is a bbolt file of another program")}
 	}
 	format := meta.Get(keyFormat)
 	if len(format) != 4 {
-		return v.corrupt(bucketMeta, 0, errors.New("format number is damaged"))
+		return about{}, v.corrupt(bucketMeta, 0, errors.New("format number is damaged"))
 	}
 	if n := binary.BigEndian.Uint32(format); n > Format {
-		return &CorruptError{Path: v.path, Kind: ErrNewerFormat, Hint: "use that release or a newer one; the file itself is fine",
+		return about{}, &CorruptError{Path: v.path, Kind: ErrNewerFormat, Hint: "use that release or a newer one; the file itself is fine",
 			Err: fmt.Errorf("it has format %d, this program reads up to %d", n, Format)}
 	}
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {
-			return v.corrupt(name, 0, errors.New("bucket is missing"))
+			return about{}, v.corrupt(name, 0, errors.New("bucket is missing"))
 		}
 	}
 	a, err := decodeAbout(meta.Get(keyAbout))
 	if err != nil {
-		return v.corrupt(bucketMeta, 0, fmt.Errorf("about: %w", err))
+		return about{}, v.corrupt(bucketMeta, 0, fmt.Errorf("about: %w", err))
 	}
-	v.about = a
-	return nil
+	return a, nil
 }
 
 func (v *view) head(tx *bolt.Tx) (head, error) {

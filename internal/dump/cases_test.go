@@ -20,6 +20,7 @@ import (
 	"github.com/statusstore/statusstore/journal"
 )
 
+// C19: a garbled record is not a crash loop.
 func TestC19_GarbledRecord(t *testing.T) {
 	path := build(t, func(w *writer) { w.many(10, 10) })
 	withBolt(t, path, func(tx *bolt.Tx) error {
@@ -34,6 +35,7 @@ func TestC19_GarbledRecord(t *testing.T) {
 	check()
 }
 
+// C20: damaged page at open.
 func TestC20_DamagedPage(t *testing.T) {
 	healthy := build(t, func(w *writer) { w.many(100, 10) })
 	content, err := os.ReadFile(healthy)
@@ -87,6 +89,7 @@ func TestC20_DamagedPage(t *testing.T) {
 	}
 }
 
+// C23: one flipped bit in the middle.
 func TestC23_FlippedBit(t *testing.T) {
 	path := build(t, func(w *writer) { w.many(1000, 100) })
 	flip(t, path, 500)
@@ -106,6 +109,7 @@ func TestC23_FlippedBit(t *testing.T) {
 	check()
 }
 
+// C25: zero-length and tiny files.
 func TestC25_NotAJournal(t *testing.T) {
 	random := make([]byte, 100)
 	rand.Read(random)
@@ -135,6 +139,7 @@ func TestC25_NotAJournal(t *testing.T) {
 	}
 }
 
+// C26: file shorter than it says.
 func TestC26_Truncated(t *testing.T) {
 	healthy := build(t, func(w *writer) { w.many(12000, 300) })
 	content, err := os.ReadFile(healthy)
@@ -157,6 +162,7 @@ func TestC26_Truncated(t *testing.T) {
 	}
 }
 
+// C27: file from a newer release.
 func TestC27_NewerFormat(t *testing.T) {
 	path := build(t, func(w *writer) { w.many(10, 2) })
 	withBolt(t, path, func(tx *bolt.Tx) error {
@@ -171,6 +177,7 @@ func TestC27_NewerFormat(t *testing.T) {
 	check()
 }
 
+// C53: dump while the agent runs.
 func TestC53_InUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), journal.FileName)
 	w := openWriter(t, path)
@@ -184,6 +191,7 @@ func TestC53_InUse(t *testing.T) {
 	w.set("web-0", running("app")) // the writer goes on
 }
 
+// C54: dump of a damaged file.
 func TestC54_ZeroedLeaf(t *testing.T) {
 	path := build(t, func(w *writer) { w.many(500, 50) })
 	lost := zeroLeafOf(t, path, 250)
@@ -249,6 +257,7 @@ func livePage(b []byte, text string) (page []byte, ok bool) {
 	return page, ok
 }
 
+// C55: foreign keys and buckets.
 func TestC55_ForeignKeys(t *testing.T) {
 	path := build(t, func(w *writer) { w.many(20, 5) })
 	withBolt(t, path, func(tx *bolt.Tx) error {
@@ -283,6 +292,7 @@ func TestC55_ForeignKeys(t *testing.T) {
 	}
 }
 
+// C56: the tool only reads.
 func TestC56_OnlyReads(t *testing.T) {
 	path := build(t, func(w *writer) { w.many(50, 5) })
 	dir := filepath.Dir(path)
@@ -306,6 +316,7 @@ func TestC56_OnlyReads(t *testing.T) {
 	}
 }
 
+// C61: terminal control characters in dumped text.
 func TestC61_ControlCharacters(t *testing.T) {
 	path := build(t, func(w *writer) {
 		s := running("app")

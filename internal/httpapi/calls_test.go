@@ -17,7 +17,7 @@ import (
 	"github.com/statusstore/statusstore/journal"
 )
 
-// TestC07 sends readiness before the first status, and after it.
+// C07: sends readiness before the first status, and after it.
 func TestC07(t *testing.T) {
 	s := newStore(t)
 	body := `{"containerID":"containerd://c1","ready":true}`

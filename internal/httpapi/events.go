@@ -83,7 +83,7 @@ func (a *api) getHistory(w http.ResponseWriter, r *http.Request) error {
 		h.Events = append(h.Events, eventOf(e))
 	}
 	// The first version that is shown tells whether retention took older ones.
-	h.Truncated = h.Truncated || len(newest) > 0 && newest[0].Version > 1
+	h.Truncated = h.Truncated || len(newest) > 0 && !newest[0].First
 	writeJSON(w, http.StatusOK, h)
 	return nil
 }

@@ -167,7 +167,7 @@ func TestPatchStatus_Concurrent(t *testing.T) {
 	}
 }
 
-// TestC62 sends what is too large or too deep.
+// C62: sends what is too large or too deep.
 func TestC62(t *testing.T) {
 	s := newStore(t)
 	s.mustSet(newPod("web-0", "uid-a"))

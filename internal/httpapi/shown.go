@@ -70,7 +70,7 @@ func (s *shown) set(e journal.Event, pod *v1.Pod, matches bool) []change {
 		}
 		before, known = view{}, false
 	}
-	first := e.Version == 1 || s.complete && !known
+	first := e.First || s.complete && !known
 	switch {
 	case matches && known && before.matches:
 		changes = append(changes, change{watch.Modified, pod})

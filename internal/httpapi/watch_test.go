@@ -214,7 +214,7 @@ func TestWatch_Expired(t *testing.T) {
 	s.watch("&resourceVersion=" + list.ResourceVersion)
 }
 
-// TestC47 lets clients of streams stop reading: they are cut off, and nobody else
+// C47: lets clients of streams stop reading: they are cut off, and nobody else
 // waits for them.
 func TestC47(t *testing.T) {
 	var metrics *Metrics
