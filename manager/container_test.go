@@ -22,6 +22,7 @@ func (s *store) wantReadiness(uid types.UID, id string, ready bool, want Outcome
 	wantError(s.t, err, wantErr)
 }
 
+// C07: readiness that arrives before the first status.
 func TestC07_ReadinessBeforeTheFirstStatus(t *testing.T) {
 	s := open(t)
 	s.wantReadiness("uid-a", appID, true, OutcomeUnknownPod, ErrUnknownPod)
@@ -52,6 +53,7 @@ func TestSemantics16_KnownPodWithoutStatus(t *testing.T) {
 	s.wantKinds()
 }
 
+// C08: container readiness moves the pod conditions in the same event.
 func TestC08_ReadinessAndConditionsInOneEvent(t *testing.T) {
 	s := open(t)
 	s.set(pod(), runningReady(running("side", sideID, false),
@@ -92,6 +94,7 @@ func TestC08_ReadinessAndConditionsInOneEvent(t *testing.T) {
 	s.wantKinds("set/set", "set/readiness")
 }
 
+// C08: container readiness moves the pod conditions in the same event.
 func TestC08_MissingReadyConditionIsAdded(t *testing.T) {
 	s := open(t)
 	s.set(pod(), status(v1.PodRunning, running("app", appID, true), running("side", sideID, false)))
@@ -101,6 +104,7 @@ func TestC08_MissingReadyConditionIsAdded(t *testing.T) {
 	}
 }
 
+// C12: restart keeps `started`.
 func TestC12_RestartKeepsStarted(t *testing.T) {
 	s := open(t)
 	notStarted := func(st *v1.PodStatus) { st.ContainerStatuses[0].Started = nil }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -170,11 +171,35 @@ func (m *Manager) Run(ctx context.Context) error {
 			return nil
 		}
 	})
+	group.Go(func() error {
+		m.recoverDisk(ctx)
+		return nil
+	})
 	if m.syncer != nil {
 		group.Go(func() error { return m.live.Run(ctx) })
 		group.Go(func() error { return m.syncer.Run(ctx) })
 	}
 	return group.Wait()
+}
+
+// recoverEvery is how often a degraded journal is asked whether it can write again.
+const recoverEvery = time.Second
+
+// recoverDisk lets health recover without waiting for somebody to write.
+func (m *Manager) recoverDisk(ctx context.Context) {
+	ticker := time.NewTicker(recoverEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if m.journal.Degraded() != nil {
+				// The journal itself says what goes wrong.
+				_ = m.journal.Flush(ctx)
+			}
+		}
+	}
 }
 
 // Close waits for commits in flight, makes acks durable and releases the journal.

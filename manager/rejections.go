@@ -30,7 +30,11 @@ type rejection struct {
 // journalled.
 const maxRejections = 16
 
-func (r *rejections) count(*podstatus.TransitionError) {
+// maxRejectedPods bounds the pods that are remembered, likewise: those that never
+// get a status are not removed either.
+const maxRejectedPods = 10_000
+
+func (r *rejections) count() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.total++
@@ -45,7 +49,7 @@ func (r *rejections) isNew(uid types.UID, version journal.Version, t *podstatus.
 	if _, ok := known[key]; ok {
 		return false
 	}
-	if r.last == nil {
+	if r.last == nil || len(r.last) >= maxRejectedPods {
 		r.last = make(map[types.UID]map[rejection]struct{})
 	}
 	if known == nil || len(known) >= maxRejections {

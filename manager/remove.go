@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -63,6 +64,7 @@ func (m *Manager) remove(ctx context.Context, uids []types.UID, reason journal.R
 		}
 		m.leave()
 	}
+	var ended []func() // hooks: called when no lock is held any more
 	var events []journal.Event
 	for _, uid := range uids {
 		if err := m.locks.lock(ctx, uid); err != nil {
@@ -77,7 +79,12 @@ func (m *Manager) remove(ctx context.Context, uids []types.UID, reason journal.R
 		}
 	}
 	return detached(ctx, func() ([]types.UID, error) {
-		defer unlock()
+		defer func() {
+			unlock()
+			for _, hook := range ended {
+				hook()
+			}
+		}()
 		if len(events) == 0 {
 			return nil, nil
 		}
@@ -87,7 +94,9 @@ func (m *Manager) remove(ctx context.Context, uids []types.UID, reason journal.R
 		}
 		removed := make([]types.UID, 0, len(events))
 		for i := range events {
-			m.forget(events[i].UID)
+			m.forget(events[i].UID, func(since time.Time) {
+				ended = append(ended, func() { m.resizeTerminated(since) })
+			})
 			removed = append(removed, events[i].UID)
 		}
 		return removed, nil
@@ -95,8 +104,8 @@ func (m *Manager) remove(ctx context.Context, uids []types.UID, reason journal.R
 }
 
 // forget drops what is kept about a removed pod beside its entry.
-func (m *Manager) forget(uid types.UID) {
-	m.resizes.drop(uid, m.resizeTerminated)
+func (m *Manager) forget(uid types.UID, deferredResize func(since time.Time)) {
+	m.resizes.drop(uid, deferredResize)
 	m.memory.forget(uid)
 	m.rejections.clear(uid)
 }

@@ -89,7 +89,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestC51_PodsComeAndGo: nothing in memory grows with pods that are gone.
+// C51: nothing in memory grows with pods that are gone.
 func TestC51_PodsComeAndGo(t *testing.T) {
 	s := open(t)
 	for i := range 300 {

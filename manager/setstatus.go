@@ -57,15 +57,18 @@ func (m *Manager) setPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodSt
 // planStatus takes a status through the common update path (SEMANTICS 49).
 func (m *Manager) planStatus(ctx context.Context, r request, entry *projection.Entry, status *v1.PodStatus, reason journal.Reason) (*write, Change, error) {
 	previous, cached := m.previous(r, entry)
-	result, err := podstatus.Compute(podstatus.Update{
-		Pod: r.pod, Status: status, Previous: previous, Cached: cached, Static: r.static, Now: time.Now(),
-	})
-	if err != nil {
-		return nil, Change{}, m.reject(ctx, r, entry, reason, err)
-	}
+	update := podstatus.Update{Pod: r.pod, Status: status, Previous: previous, Cached: cached, Static: r.static, Now: time.Now()}
 	deleting := r.pod.DeletionTimestamp != nil
 	// Only whole statuses are forced: container calls go on unforced (SEMANTICS 12, 21).
 	forced := deleting && reason == journal.ReasonSet
+	if !forced && podstatus.Unchanged(update) {
+		m.memory.seen(r.uid, r.object)
+		return nil, unchanged(entry), nil
+	}
+	result, err := podstatus.Compute(update)
+	if err != nil {
+		return nil, Change{}, m.reject(ctx, r, entry, reason, err)
+	}
 	if !result.Changed && !forced {
 		m.memory.seen(r.uid, r.object)
 		return nil, unchanged(entry), nil

@@ -174,6 +174,7 @@ func TestSetPodStatusIf(t *testing.T) {
 	s.wantVersion("uid-a", 2)
 }
 
+// C01: Failed never becomes Succeeded.
 func TestC01_FailedNeverBecomesSucceeded(t *testing.T) {
 	s := open(t)
 	p := pod(never, oneContainer)
@@ -201,6 +202,7 @@ func TestC01_FailedNeverBecomesSucceeded(t *testing.T) {
 	}
 }
 
+// C02: Succeeded pod that is being deleted.
 func TestC02_SucceededPodThatIsBeingDeleted(t *testing.T) {
 	s := open(t)
 	s.set(pod(never, oneContainer), status(v1.PodSucceeded, terminated("app", 0, "Completed")))
@@ -213,6 +215,7 @@ func TestC02_SucceededPodThatIsBeingDeleted(t *testing.T) {
 	s.wantVersion("uid-a", 1)
 }
 
+// C03: terminated container cannot come back under restartPolicy Never.
 func TestC03_TerminatedContainerUnderRestartPolicyNever(t *testing.T) {
 	s := open(t)
 	p := pod(never, oneContainer)
@@ -272,6 +275,7 @@ func TestSemantics55_RejectionIsJournalledOncePerVersion(t *testing.T) {
 	s.wantKinds("set/set", "rejected/set", "set/set", "rejected/set")
 }
 
+// C09: lastTransitionTime follows the status value only.
 func TestC09_TransitionTimeFollowsTheValue(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -312,6 +316,7 @@ func TestC09_TransitionTimeFollowsTheValue(t *testing.T) {
 	}
 }
 
+// C10: a new message is a change.
 func TestC10_NewMessageIsAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
@@ -330,6 +335,7 @@ func TestC10_NewMessageIsAChange(t *testing.T) {
 	})
 }
 
+// C11: restart does not make pods unready.
 func TestC11_RestartDoesNotMakePodsUnready(t *testing.T) {
 	s := open(t)
 	s.set(pod(), runningReady())
@@ -341,6 +347,7 @@ func TestC11_RestartDoesNotMakePodsUnready(t *testing.T) {
 	s.wantVersion("uid-a", 1)
 }
 
+// C13: same UID again after it was removed.
 func TestC13_SameUIDAgainAfterItWasRemoved(t *testing.T) {
 	s := open(t)
 	for i := range 6 {
@@ -365,6 +372,7 @@ func TestC13_SameUIDAgainAfterItWasRemoved(t *testing.T) {
 	}
 }
 
+// C15: times survive a round trip.
 func TestC15_TimesAreWholeSeconds(t *testing.T) {
 	s := open(t)
 	fine := time.Date(2026, 1, 1, 12, 0, 0, 987654321, time.UTC)

@@ -13,7 +13,7 @@ import (
 	"github.com/statusstore/statusstore/podstatus"
 )
 
-// TestC14_ConcurrentCallsShareNothing is meant for -race.
+// C14: meant for -race.
 func TestC14_ConcurrentCallsShareNothing(t *testing.T) {
 	s := open(t)
 	shared := pod(never, withStatus(runningReady()))
@@ -64,6 +64,7 @@ func TestC14_ConcurrentCallsShareNothing(t *testing.T) {
 	}
 }
 
+// C14: no sharing of memory with callers.
 func TestC14_EditsOfTheCallerStayTheCallers(t *testing.T) {
 	s := open(t)
 	given := runningReady()

@@ -134,6 +134,7 @@ func TestSync_StatusReachesTheServerAndRestartIsSilent(t *testing.T) {
 	}, []*v1.Pod{pod()})
 }
 
+// C01: Failed never becomes Succeeded.
 func TestC01_TheServerNeverSeesAnotherPhaseAfterFailed(t *testing.T) {
 	p := pod(never, oneContainer)
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -160,6 +161,7 @@ func TestC01_TheServerNeverSeesAnotherPhaseAfterFailed(t *testing.T) {
 	}, []*v1.Pod{p})
 }
 
+// C06: a terminal phase is never Ready.
 func TestC06_ATerminalPhaseIsNeverReady(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.set(pod(), runningReady())
@@ -184,6 +186,7 @@ func TestC06_ATerminalPhaseIsNeverReady(t *testing.T) {
 	}, []*v1.Pod{pod()})
 }
 
+// C15: times survive a round trip.
 func TestC15_OnePatchInAll(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		given := runningReady()
@@ -204,6 +207,7 @@ func TestC15_OnePatchInAll(t *testing.T) {
 	}, []*v1.Pod{pod()})
 }
 
+// C16: one container ends while the pod terminates.
 func TestC16_OneContainerEndsWhileThePodTerminates(t *testing.T) {
 	dying := pod(never, deleted)
 	inCluster(t, func(t *testing.T, c *cluster) {

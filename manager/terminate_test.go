@@ -13,6 +13,7 @@ import (
 	"github.com/statusstore/statusstore/podstatus"
 )
 
+// C04: TerminatePod ignores the stale status inside the pod object.
 func TestC04_TerminatePodIgnoresTheStatusInThePod(t *testing.T) {
 	s := open(t)
 	p := pod(never, oneContainer)
@@ -28,6 +29,7 @@ func TestC04_TerminatePodIgnoresTheStatusInThePod(t *testing.T) {
 	}
 }
 
+// C05: TerminatePod closes every container that was left open.
 func TestC05_TerminatePodClosesEveryContainer(t *testing.T) {
 	s := open(t)
 	p := pod(never)

@@ -41,13 +41,19 @@ func (m *Manager) update(ctx context.Context, uid types.UID, plan func(*projecti
 		m.leave()
 		return Change{}, fmt.Errorf("wait for pod %s: %w", uid, err)
 	}
+	handedOn := false
+	defer func() { // also if plan panics: other calls must not wait for ever
+		if !handedOn {
+			m.locks.unlock(uid)
+			m.leave()
+		}
+	}()
 	entry, _ := m.projection.Get(uid)
 	w, change, err := plan(entry)
 	if err != nil || w == nil {
-		m.locks.unlock(uid)
-		m.leave()
 		return change, err
 	}
+	handedOn = true
 	return detached(ctx, func() (Change, error) {
 		change, err := m.commit(context.WithoutCancel(ctx), w)
 		m.locks.unlock(uid)
@@ -182,6 +188,18 @@ func (r request) event(reason journal.Reason) journal.Event {
 	}
 }
 
+// record journals a rejected event. The refusal stands whether or not it can be
+// recorded, so nobody waits for a slow disk longer than ctx says.
+func (m *Manager) record(ctx context.Context, e journal.Event) {
+	_, _ = detached(ctx, func() (struct{}, error) {
+		if _, err := m.journal.Append(context.WithoutCancel(ctx), e); err != nil && !errors.Is(err, journal.ErrClosed) {
+			m.log.Warn("rejected event is not journalled", logkey.UID, e.UID, logkey.Namespace, e.Namespace, logkey.Name, e.Name, logkey.Err, err)
+			m.rejections.clear(e.UID)
+		}
+		return struct{}{}, nil
+	})
+}
+
 // reject reports a refused update (SEMANTICS 55): the caller gets the error, the
 // journal a rejected event. Update is the call's reason.
 func (m *Manager) reject(ctx context.Context, r request, entry *projection.Entry, update journal.Reason, refused error) error {
@@ -189,7 +207,7 @@ func (m *Manager) reject(ctx context.Context, r request, entry *projection.Entry
 	if !ok {
 		return refused
 	}
-	m.rejections.count(transition)
+	m.rejections.count()
 	var version journal.Version
 	if entry != nil {
 		version = entry.Version
@@ -201,11 +219,7 @@ func (m *Manager) reject(ctx context.Context, r request, entry *projection.Entry
 			journal.AttrContainer: transition.Container, journal.AttrMessage: transition.Reason,
 			journal.AttrFrom: transition.From, journal.AttrTo: transition.To,
 		}
-		// The refusal stands whether or not it can be recorded.
-		if _, err := m.journal.Append(context.WithoutCancel(ctx), e); err != nil {
-			m.log.Warn("rejected event is not journalled", logkey.UID, r.uid, logkey.Namespace, e.Namespace, logkey.Name, e.Name, logkey.Err, err)
-			m.rejections.clear(r.uid)
-		}
+		m.record(ctx, e)
 	}
 	return fmt.Errorf("status of pod %s/%s: %w", r.pod.Namespace, r.pod.Name, refused)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/statusstore/statusstore/internal/fakeapi"
 )
 
-// TestC40_RetryAfterIsAlsoAHeader: some servers and proxies send nothing else.
+// C40: some servers and proxies send nothing else.
 func TestC40_RetryAfterIsAlsoAHeader(t *testing.T) {
 	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"slow down","reason":"TooManyRequests","code":429}`
 	for name, answer := range map[string]struct{ kind, body string }{

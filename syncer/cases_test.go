@@ -18,6 +18,7 @@ import (
 	"github.com/statusstore/statusstore/internal/fakeapi"
 )
 
+// C11, C38: restart does not make pods unready; restart is silent when all is acked.
 func TestC11_C38_SilentAfterRestart(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -37,6 +38,7 @@ func TestC11_C38_SilentAfterRestart(t *testing.T) {
 	})
 }
 
+// C15: times survive a round trip.
 func TestC15_TimesSurviveARoundTrip(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -55,6 +57,7 @@ func TestC15_TimesSurviveARoundTrip(t *testing.T) {
 	})
 }
 
+// C17: final status lost between crash and API outage.
 func TestC17_FinalStatusAfterOutageAndRestart(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -78,6 +81,7 @@ func TestC17_FinalStatusAfterOutageAndRestart(t *testing.T) {
 	})
 }
 
+// C30: somebody else changed the status in the API.
 func TestC30_SomebodyElseChangedTheStatus(t *testing.T) {
 	spoil := func(w *world) {
 		err := w.api.Mutate("default", "web-0", func(pod *v1.Pod) {
@@ -110,6 +114,7 @@ func TestC30_SomebodyElseChangedTheStatus(t *testing.T) {
 	})
 }
 
+// C30: somebody else changed the status in the API.
 func TestC30_AFightWithAnotherWriterIsSlow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -132,6 +137,7 @@ func TestC30_AFightWithAnotherWriterIsSlow(t *testing.T) {
 	})
 }
 
+// C31: 404 now, there later.
 func TestC31_NotFoundNowThereLater(t *testing.T) {
 	t.Run("hidden", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -171,6 +177,7 @@ func TestC31_NotFoundNowThereLater(t *testing.T) {
 	})
 }
 
+// C32: 404 for ever.
 func TestC32_NotFoundForEver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -220,6 +227,7 @@ func TestC32_NotFoundForEver(t *testing.T) {
 	})
 }
 
+// C33: same name, different UID.
 func TestC33_SameNameDifferentUID(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -246,6 +254,7 @@ func TestC33_SameNameDifferentUID(t *testing.T) {
 	})
 }
 
+// C34: nothing to say.
 func TestC34_NothingToSay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		pod := newPod("web-0", "uid-a")
@@ -262,6 +271,7 @@ func TestC34_NothingToSay(t *testing.T) {
 	})
 }
 
+// C35: change while a request is under way.
 func TestC35_ChangeWhileARequestIsUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(func(o *Options) { o.PassInterval = time.Minute })
@@ -289,6 +299,7 @@ func TestC35_ChangeWhileARequestIsUnderWay(t *testing.T) {
 	})
 }
 
+// C36: backlog: only the newest matters.
 func TestC36_OnlyTheNewestMatters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -318,6 +329,7 @@ func TestC36_OnlyTheNewestMatters(t *testing.T) {
 	})
 }
 
+// C37: TerminatePod again and again.
 func TestC37_TerminateAgainAndAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -337,6 +349,7 @@ func TestC37_TerminateAgainAndAgain(t *testing.T) {
 	})
 }
 
+// C39: one rejected status does not stop the rest.
 func TestC39_OneRejectedStatusDoesNotStopTheRest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -372,6 +385,7 @@ func TestC39_OneRejectedStatusDoesNotStopTheRest(t *testing.T) {
 	})
 }
 
+// C39: one rejected status does not stop the rest.
 func TestC39_NewVersionsDoNotMakeItBusy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -388,6 +402,7 @@ func TestC39_NewVersionsDoNotMakeItBusy(t *testing.T) {
 	})
 }
 
+// C40: server asks to slow down.
 func TestC40_ServerAsksToSlowDown(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -415,6 +430,7 @@ func TestC40_ServerAsksToSlowDown(t *testing.T) {
 	})
 }
 
+// C41: stop signal with unsent statuses.
 func TestC41_DrainSendsWhatIsPending(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -431,6 +447,7 @@ func TestC41_DrainSendsWhatIsPending(t *testing.T) {
 	})
 }
 
+// C41: stop signal with unsent statuses.
 func TestC41_DrainOfAHangingServerEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -459,7 +476,7 @@ func TestC41_DrainOfAHangingServerEnds(t *testing.T) {
 	})
 }
 
-// TestC41_DrainDoesNotWaitForTheHopeless: refused, gone and held pods.
+// C41: refused, gone and held pods.
 func TestC41_DrainDoesNotWaitForTheHopeless(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(func(o *Options) { o.Runtime = newRuntime(true) })
@@ -479,6 +496,7 @@ func TestC41_DrainDoesNotWaitForTheHopeless(t *testing.T) {
 	})
 }
 
+// C42: somebody edits labels meanwhile.
 func TestC42_SomebodyEditsLabelsMeanwhile(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -518,6 +536,7 @@ func TestC42_SomebodyEditsLabelsMeanwhile(t *testing.T) {
 	})
 }
 
+// C43: object gone and back with an empty status.
 func TestC43_GoneAndBackWithAnEmptyStatus(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start()
@@ -538,6 +557,7 @@ func TestC43_GoneAndBackWithAnEmptyStatus(t *testing.T) {
 	})
 }
 
+// C44: conditions of other owners stay.
 func TestC44_ConditionsOfOtherOwnersStay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const gate = "example.com/gate"

@@ -20,6 +20,7 @@ const (
 	actPatch                // the server's status differs
 	actDelete               // the object may go (SEMANTICS 96)
 	actForget               // the pod was recreated: drop its status (SEMANTICS 87)
+	actGone                 // the finished pod's object is gone: drop its status (SEMANTICS 97)
 	actLook                 // too little is known: GET
 )
 
@@ -66,6 +67,11 @@ func decide(v view) decision {
 	case idUnpaired:
 		return decision{reason: "static pod without mirror pod"}
 	case idAbsent:
+		if !v.entry.Pending() && v.entry.Finished {
+			// The object was there when this version was acked; its deletion is all
+			// that was left. A crash after our DELETE leads here, too.
+			return decision{action: actGone, reason: "finished pod is gone from the server"}
+		}
 		if !v.entry.Pending() {
 			return decision{reason: "pod is not on the server, nothing unsent"}
 		}

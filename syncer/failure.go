@@ -50,11 +50,12 @@ func (w *turn) failed(ctx context.Context, verb string, err error, start time.Ti
 	}
 
 	switch {
-	case verb == "DELETE" && (o.class == classGone || o.class == classConflict):
+	case o.class == classGone && (verb == "DELETE" || w.deleting):
 		w.drop(ctx, journal.ReasonDeleted)
 		return false
 	case o.class == classConflict && !w.conflicted:
-		w.conflicted = true
+		// Not each conflict is about the UID: what the server has now tells.
+		w.conflicted, w.deleting = true, verb == "DELETE"
 		return w.look(ctx)
 	}
 	w.putAside(o, start, now)

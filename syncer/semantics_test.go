@@ -247,23 +247,62 @@ func TestSemantics97_DeletionResumesAfterRestart(t *testing.T) { // G6
 	})
 }
 
-func TestSemantics97_NotFoundAndConflictCountAsDone(t *testing.T) {
-	for _, code := range []int{404, 409} {
-		inWorld(t, func(t *testing.T, w *world) {
-			w.start()
-			w.api.Inject(fakeapi.Fault{Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.Delete}}, Code: code})
-			pod := deletingPod("web-0", "uid-a")
-			w.put(pod)
-			w.memory.terminate(pod, ended(v1.PodFailed, 1))
-			w.pause(500 * time.Millisecond)
-			if got := w.memory.drops(); len(got) != 1 || got[0] != "uid-a deleted" {
-				t.Errorf("%d: dropped %q", code, got)
-			}
-			if deletes, gets := w.api.Count(fakeapi.Delete), w.api.Count(fakeapi.Get); deletes != 1 || gets != 0 {
-				t.Errorf("%d: %d DELETEs, %d GETs", code, deletes, gets)
-			}
-		})
-	}
+func TestSemantics97_NotFoundCountsAsDone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start()
+		w.api.Inject(fakeapi.Fault{Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.Delete}}, Code: 404})
+		pod := deletingPod("web-0", "uid-a")
+		w.put(pod)
+		w.memory.terminate(pod, ended(v1.PodFailed, 1))
+		w.pause(500 * time.Millisecond)
+		if got := w.memory.drops(); len(got) != 1 || got[0] != "uid-a deleted" {
+			t.Errorf("dropped %q", got)
+		}
+		if deletes, gets := w.api.Count(fakeapi.Delete), w.api.Count(fakeapi.Get); deletes != 1 || gets != 0 {
+			t.Errorf("%d DELETEs, %d GETs", deletes, gets)
+		}
+	})
+}
+
+// TestSemantics97_ConflictIsLookedAt: a conflict about the UID means that the pod
+// is gone; any other one does not, and the pod must not be forgotten for it.
+func TestSemantics97_ConflictIsLookedAt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start()
+		fault := w.api.Inject(fakeapi.Fault{Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.Delete}}, Code: 409, Times: 3})
+		pod := deletingPod("web-0", "uid-a")
+		w.put(pod)
+		w.memory.terminate(pod, ended(v1.PodFailed, 1))
+		w.pause(500 * time.Millisecond)
+		if got := w.memory.drops(); len(got) != 0 {
+			t.Errorf("dropped %q while the object is still there", got)
+		}
+		w.pause(time.Minute)
+		if got := w.memory.drops(); fault.Hits() != 3 || len(got) != 1 || got[0] != "uid-a deleted" {
+			t.Errorf("dropped %q after %d conflicts", got, fault.Hits())
+		}
+	})
+}
+
+// TestSemantics97_FinishedAndGone: the object of a finished pod that the server
+// had in full is gone, as after a crash between the DELETE and its record.
+func TestSemantics97_FinishedAndGone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start()
+		w.api.Inject(fakeapi.Fault{Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.Delete}}, Code: 500})
+		pod := deletingPod("web-0", "uid-a")
+		w.put(pod)
+		w.memory.terminate(pod, ended(v1.PodFailed, 1))
+		w.pause(time.Second)
+		w.stop()
+		w.api.Remove("default", "web-0")
+		w.restart()
+		w.pause(15 * time.Second)
+		if got := w.memory.drops(); len(got) != 1 || got[0] != "uid-a deleted" {
+			t.Errorf("dropped %q", got)
+		}
+		w.wantCounts(map[fakeapi.Verb]int{fakeapi.List: 1, fakeapi.Watch: 1})
+	})
 }
 
 // TestSemantics97_DeleteCarriesItsConditions: grace 0 and the UID, whatever the

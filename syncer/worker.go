@@ -43,6 +43,7 @@ type turn struct {
 	entry      *projection.Entry // as read before anything is sent
 	track      track
 	conflicted bool // there was a conflict already
+	deleting   bool // the conflict was about a DELETE
 }
 
 // step reads, decides and acts; it reports whether to do it again.
@@ -72,6 +73,9 @@ func (w *turn) step(ctx context.Context) bool {
 		return false
 	case actForget:
 		w.drop(ctx, journal.ReasonRecreated)
+		return false
+	case actGone:
+		w.drop(ctx, journal.ReasonDeleted)
 		return false
 	}
 	if d.ack {
@@ -156,7 +160,7 @@ func (w *turn) enter(v view, d decision) (leave func(), ok bool) {
 	if d.action == actPatch {
 		until = later(until, t.repairs.due(sending{w.entry.Version, d.held}, now))
 	}
-	if v.identity == idAbsent && t.wait.on != waitGone {
+	if v.identity == idAbsent && t.wait.on == waitNothing {
 		until = now.Add(firstLook)
 		s.tracks.update(w.uid, func(t *track) { t.wait = pause{on: waitGone, until: until, version: w.entry.Version} })
 	}
