@@ -29,7 +29,7 @@ var forbidden = []struct {
 }{
 	{regexp.MustCompile(`\b(TOD[O]|FIXM[E]|XX[X])\b`), "unfinished work is an issue, not a comment"},
 	{regexp.MustCompile(`not[ ]implemented|unimplemente[d]`), "what is not there is not offered"},
-	{regexp.MustCompile(`(^|[^a-z.])/(work|farm|root)[/]|\.librar[y]\b`), "a path of one machine"},
+	{regexp.MustCompile(`(?m:^|[^a-z.])/(work|farm|root)[/]|\.librar[y]\b`), "a path of one machine"},
 	{regexp.MustCompile(`(proxy|sum)\.golang[.]org|npmjs[.]org|deb\.debian[.]org`), "where modules come from is the reader's setting"},
 }
 
@@ -98,11 +98,10 @@ func checkFile(path string, data []byte) []string {
 	if strings.HasSuffix(path, ".sum") || bytes.IndexByte(data, 0) >= 0 {
 		return found
 	}
-	for i, line := range bytes.Split(data, []byte("\n")) {
-		for _, f := range forbidden {
-			if m := f.expr.Find(line); m != nil {
-				found = append(found, fmt.Sprintf("%s:%d: %q: %s", path, i+1, m, f.why))
-			}
+	for _, f := range forbidden {
+		for _, at := range f.expr.FindAllIndex(data, -1) {
+			line := 1 + bytes.Count(data[:at[1]], []byte("\n"))
+			found = append(found, fmt.Sprintf("%s:%d: %q: %s", path, line, data[at[0]:at[1]], f.why))
 		}
 	}
 	return found
