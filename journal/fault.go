@@ -71,12 +71,35 @@ func (j *Journal) ready() error {
 	if j.fault.fatal {
 		return j.degraded(j.broken)
 	}
-	if _, err := j.reopen(); err != nil {
+	found, err := j.reopen()
+	if err != nil {
 		j.fault.set(err)
 		return j.degraded(err)
 	}
+	if found.Sequence != j.state.head.Sequence {
+		// The commit that failed has landed after all, and its callers have heard
+		// an error. Building on either belief would be wrong.
+		return j.disown(found)
+	}
+	j.adopt(found)
 	j.broken = nil
 	return nil
+}
+
+// adopt takes over the head of a commit of acks that has landed though it
+// failed: it may have trimmed.
+func (j *Journal) adopt(found head) {
+	j.stateMu.Lock()
+	defer j.stateMu.Unlock()
+	j.state.head = found
+}
+
+// disown ends all writing: the file is not what this process believes it to be.
+func (j *Journal) disown(found head) error {
+	err := &CorruptError{Path: j.path, Sequence: found.Sequence, Kind: ErrCorrupt, Hint: hintVerify,
+		Err: fmt.Errorf("after a failed commit the head is %d, not %d", found.Sequence, j.state.head.Sequence)}
+	j.fault.giveUp(err)
+	return j.degraded(err)
 }
 
 func (j *Journal) degraded(err error) error {
@@ -105,15 +128,13 @@ func (j *Journal) settle(p *plan, before head, cause error) error {
 	}
 	switch {
 	case found.Sequence == j.state.head.Sequence:
+		j.adopt(found)
 		j.broken = nil
 		return j.degraded(cause)
 	case len(p.events) > 0 && found.Sequence == before.Sequence:
 		return j.makeDurable(p, found, cause)
 	default:
-		err := &CorruptError{Path: j.path, Sequence: found.Sequence, Kind: ErrCorrupt, Hint: hintVerify,
-			Err: fmt.Errorf("after a failed commit the head is neither %d nor %d", j.state.head.Sequence, before.Sequence)}
-		j.fault.giveUp(err)
-		return j.degraded(err)
+		return j.disown(found)
 	}
 }
 
@@ -124,7 +145,12 @@ func (j *Journal) makeDurable(p *plan, found head, cause error) error {
 		defer j.mu.RUnlock()
 		return j.db.Update(func(tx *bolt.Tx) error {
 			for i, key := range p.keys {
-				if string(tx.Bucket(bucketEvents).Get(key)) != string(p.values[i]) {
+				seq, _ := parseSequenceKey(key)
+				got := tx.Bucket(bucketEvents).Get(key)
+				if got == nil && seq <= found.Horizon {
+					continue // trimmed by the commit that brought it
+				}
+				if string(got) != string(p.values[i]) {
 					return errNotLanded
 				}
 			}
@@ -146,7 +172,7 @@ func (j *Journal) makeDurable(p *plan, found head, cause error) error {
 
 // reopen replaces the engine and returns the head that the file has now.
 func (j *Journal) reopen() (head, error) {
-	if err := j.close(); err != nil {
+	if err := j.release(); err != nil {
 		j.log.Warn("journal close fails", "path", j.path, "err", err)
 	}
 	if err := j.openEngine(); err != nil {

@@ -116,7 +116,13 @@ func Open(path string, o Options) (*Journal, error) {
 	if err := j.prepare(); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
-	if err := errors.Join(mark(path), j.recordOpening()); err != nil {
+	// A crash, or an error, may have come between the change of a name (at
+	// creation, compaction) and the sync of the directory.
+	err = errors.Join(mark(path), syncDir(filepath.Dir(path)))
+	if err == nil {
+		err = j.recordOpening()
+	}
+	if err != nil {
 		return nil, errors.Join(err, j.close())
 	}
 	return j, nil
@@ -328,7 +334,7 @@ func (j *Journal) Close() error {
 		// for ever. The process is about to end, and with it the file's lock.
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		j.db = nil
+		j.db, j.closed = nil, true
 		return err
 	}
 	return errors.Join(err, j.close())

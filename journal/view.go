@@ -25,8 +25,9 @@ type view struct {
 	// visible in the engine's map before its last sync.
 	durable func() Sequence
 
-	mu sync.RWMutex // guards db: a write lock is held only to replace or close it
-	db *bolt.DB     // nil after Close
+	mu     sync.RWMutex // guards db: a write lock is held only to replace or close it
+	db     *bolt.DB     // nil after Close, and while the engine can't be opened again
+	closed bool
 }
 
 // Info says what a journal is.
@@ -51,8 +52,11 @@ func (v *view) Info() Info {
 func (v *view) read(fn func(tx *bolt.Tx) error) error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.db == nil {
+	switch {
+	case v.closed:
 		return ErrClosed
+	case v.db == nil:
+		return fmt.Errorf("read journal %s: %w: it is being opened again after a failure", v.path, ErrDegraded)
 	}
 	return guard(v.path, func() error { return v.db.View(fn) })
 }
@@ -100,6 +104,14 @@ func (v *view) head(tx *bolt.Tx) (head, error) {
 }
 
 func (v *view) close() error {
+	v.mu.Lock()
+	v.closed = true
+	v.mu.Unlock()
+	return v.release()
+}
+
+// release closes the engine, to open it again or for good.
+func (v *view) release() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.db == nil {

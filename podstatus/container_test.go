@@ -15,6 +15,7 @@ const (
 	sideID = "containerd://side"
 )
 
+// C08: container readiness moves the pod conditions in the same event.
 func TestC08_ReadinessMovesTheConditions(t *testing.T) {
 	stored := newStatus(v1.PodRunning, started(at(9, 0, 0)),
 		containers(running("app", ready), running("side")),

@@ -65,7 +65,9 @@ func MergeLive(m Merge) MergeResult {
 		keepPhase(out, live)
 	}
 	if live.QOSClass != "" && out.QOSClass != live.QOSClass {
-		res.Kept = append(res.Kept, KeptQOSClass)
+		if out.QOSClass != "" { // a producer that leaves it out claims nothing
+			res.Kept = append(res.Kept, KeptQOSClass)
+		}
 		out.QOSClass = live.QOSClass
 	}
 	if Terminal(out.Phase) {

@@ -40,6 +40,7 @@ func TestSemantics77_Conditions(t *testing.T) {
 	})
 }
 
+// C44: conditions of other owners stay.
 func TestC44_ConditionsOfOtherOwnersStay(t *testing.T) {
 	desired := newStatus(v1.PodRunning, conditions(isTrueSince(v1.PodReady, noonTime), isTrueSince(v1.ContainersReady, noonTime)))
 	for _, status := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse} {
@@ -120,6 +121,7 @@ func TestSemantics79_TerminalHold(t *testing.T) {
 	}
 }
 
+// C06: a terminal phase is never Ready.
 func TestC06_TerminalPhaseIsNeverReady(t *testing.T) {
 	running := newStatus(v1.PodRunning, conditions(isTrueSince(v1.PodReady, at(9, 0, 0)), isTrueSince(v1.ContainersReady, at(9, 0, 0))))
 	desired := newStatus(v1.PodFailed, because("Evicted", ""), conditions(
@@ -234,7 +236,7 @@ func TestSemantics83_QOSClass(t *testing.T) {
 	}{
 		{v1.PodQOSBurstable, v1.PodQOSBurstable, v1.PodQOSBurstable, nil},
 		{v1.PodQOSBurstable, v1.PodQOSGuaranteed, v1.PodQOSBurstable, []string{"qosClass"}},
-		{v1.PodQOSBurstable, "", v1.PodQOSBurstable, []string{"qosClass"}},
+		{v1.PodQOSBurstable, "", v1.PodQOSBurstable, nil},
 		{"", v1.PodQOSGuaranteed, v1.PodQOSGuaranteed, nil},
 	} {
 		live, desired := newStatus(v1.PodRunning), newStatus(v1.PodRunning)
@@ -245,9 +247,10 @@ func TestSemantics83_QOSClass(t *testing.T) {
 	}
 	live := newStatus(v1.PodFailed)
 	live.QOSClass = v1.PodQOSBurstable
-	check(t, "both", merge(live, newStatus(v1.PodRunning)).Kept, []string{"phase", "qosClass"})
+	check(t, "both", merge(live, newStatus(v1.PodRunning)).Kept, []string{"phase"})
 }
 
+// C34: nothing to say.
 func TestC34_OrderIsNoDifference(t *testing.T) {
 	desired := fullStatus()
 	desired.InitContainerStatuses = []v1.ContainerStatus{terminated("a", 0), terminated("b", 0)}

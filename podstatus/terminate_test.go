@@ -170,6 +170,7 @@ func TestSemantics46_KnownTermination(t *testing.T) {
 	}
 }
 
+// C04: TerminatePod ignores the stale status inside the pod object.
 func TestC04_StalePodObject(t *testing.T) {
 	stored := newStatus(v1.PodFailed, because("DeadlineExceeded", ""), containers(running("app")), started(at(9, 0, 0)))
 	pod := newPod(withStatus(newStatus(v1.PodRunning, containers(running("app")))))
@@ -179,6 +180,7 @@ func TestC04_StalePodObject(t *testing.T) {
 	check(t, "app", r.Status.ContainerStatuses[0].State, unknownEnd("app"))
 }
 
+// C05: TerminatePod closes every container that was left open.
 func TestC05_NoContainerStaysOpen(t *testing.T) {
 	pod := newPod(policy(v1.RestartPolicyNever))
 	stored := newStatus(v1.PodRunning, containers(terminated("app", 1), running("side")), started(at(9, 0, 0)))
@@ -189,6 +191,7 @@ func TestC05_NoContainerStaysOpen(t *testing.T) {
 	check(t, "newly terminated", r.Terminated, []Termination{{Container: "side", Kind: KindContainer, ExitCode: 137, Reason: ReasonStatusUnknown}})
 }
 
+// C37: TerminatePod again and again.
 func TestC37_TerminateAgainIsUnchanged(t *testing.T) {
 	pod := newPod(inits("init"))
 	stored := newStatus(v1.PodRunning, containers(running("app"), waiting("side", after(2))), initContainers(waiting("init")), started(at(9, 0, 0)))

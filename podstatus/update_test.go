@@ -67,6 +67,7 @@ func TestSemantics15_TerminalPhaseIsFinal(t *testing.T) {
 	}
 }
 
+// C01: Failed never becomes Succeeded.
 func TestC01_FailedNeverBecomesSucceeded(t *testing.T) {
 	pod := newPod(policy(v1.RestartPolicyNever))
 	stored := mustCompute(t, Update{Pod: pod, Status: newStatus(v1.PodFailed, containers(terminated("app", 1))), Now: noon}).Status
@@ -84,6 +85,7 @@ func TestC01_FailedNeverBecomesSucceeded(t *testing.T) {
 	}
 }
 
+// C03: terminated container cannot come back under restartPolicy Never.
 func TestC03_TerminatedContainerUnderNever(t *testing.T) {
 	stored := newStatus(v1.PodRunning, containers(terminated("app", 128)))
 	next := newStatus(v1.PodRunning, containers(waiting("app")))
@@ -137,6 +139,7 @@ func TestSemantics50_TransitionTimes(t *testing.T) {
 	}
 }
 
+// C09: lastTransitionTime follows the status value only.
 func TestC09_TransitionTimeFollowsTheStatusOnly(t *testing.T) {
 	pod := newPod()
 	stored := newStatus(v1.PodRunning, conditions(isTrueSince(v1.PodReady, at(10, 0, 0))), started(at(9, 0, 0)))
@@ -158,6 +161,7 @@ func TestC09_TransitionTimeFollowsTheStatusOnly(t *testing.T) {
 	}
 }
 
+// C10: a new message is a change.
 func TestC10_NewMessageIsAChange(t *testing.T) {
 	stored := newStatus(v1.PodRunning, conditions(saying(isFalseSince(v1.PodReady, at(10, 0, 0)), "", "containers with unready status: [app side]")), started(at(9, 0, 0)))
 	next := newStatus(v1.PodRunning, conditions(saying(isFalseSince(v1.PodReady, at(10, 0, 0)), "", "containers with unready status: [side]")))
@@ -247,6 +251,7 @@ func TestSemantics53_NewlyTerminated(t *testing.T) {
 	}
 }
 
+// C15: times survive a round trip.
 func TestC15_SameInputTwiceIsUnchanged(t *testing.T) {
 	odd := metav1.NewTime(time.Date(2026, 3, 4, 12, 0, 0, 987654321, time.UTC))
 	s := newStatus(v1.PodRunning, started(odd), conditions(isTrueSince(v1.PodReady, odd)), containers(running("app"), terminated("side", 1)))
@@ -270,6 +275,7 @@ func TestC15_SameInputTwiceIsUnchanged(t *testing.T) {
 	}
 }
 
+// C49: huge termination messages.
 func TestC49_HugeMessagesTwiceAreUnchanged(t *testing.T) {
 	s := newStatus(v1.PodFailed,
 		containers(terminated("app", 1, message(strings.Repeat("ä", 1<<19))), terminated("side", 1, message(strings.Repeat("😀", 1<<18)))))

@@ -54,7 +54,7 @@ func destroyMetas(data []byte) []byte {
 	return data
 }
 
-// TestC25 starts on files that are not journals.
+// C25: starts on files that are not journals.
 func TestC25(t *testing.T) {
 	t.Run("empty file, new directory", func(t *testing.T) {
 		dir := shortDir(t)
@@ -93,7 +93,7 @@ func TestC25(t *testing.T) {
 	}
 }
 
-// TestC21 moves a broken journal aside, once and only when asked to.
+// C21: moves a broken journal aside, once and only when asked to.
 func TestC21(t *testing.T) {
 	dir, path := filled(t)
 	broken := destroyMetas(read(t, path))
@@ -124,7 +124,7 @@ func TestC21(t *testing.T) {
 	}
 }
 
-// TestC21_Missing starts anew only when asked to.
+// C21: starts anew only when asked to.
 func TestC21_Missing(t *testing.T) {
 	dir, path := filled(t)
 	if err := os.Remove(path); err != nil {
@@ -138,7 +138,7 @@ func TestC21_Missing(t *testing.T) {
 	start(t, c).logged("journal is missing")
 }
 
-// TestC26 cuts off a part that holds data.
+// C26: cuts off a part that holds data.
 func TestC26(t *testing.T) {
 	dir := shortDir(t)
 	path := filepath.Join(dir, journal.FileName)
@@ -159,7 +159,7 @@ func TestC26(t *testing.T) {
 	}
 }
 
-// TestC27 refuses a journal of a newer release, also with the recovery option.
+// C27: refuses a journal of a newer release, also with the recovery option.
 func TestC27(t *testing.T) {
 	dir, path := filled(t)
 	db, err := bolt.Open(path, 0o600, nil)
@@ -196,7 +196,7 @@ func TestWrongNode(t *testing.T) {
 	}
 }
 
-// TestC59 looks at the modes of what the agent makes and finds.
+// C59: looks at the modes of what the agent makes and finds.
 func TestC59(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)

@@ -64,7 +64,7 @@ func TestStop_EndsStreams(t *testing.T) {
 
 func failed(p *v1.Pod) { p.Status.Phase = v1.PodFailed }
 
-// TestC41 stops with statuses that were not sent.
+// C41: stops with statuses that were not sent.
 func TestC41(t *testing.T) {
 	const pods = 20
 	var live []*v1.Pod
@@ -121,7 +121,7 @@ func TestC41(t *testing.T) {
 	})
 }
 
-// TestC18 starts while the API server is away.
+// C18: starts while the API server is away.
 func TestC18(t *testing.T) {
 	api, kubeconfig := newAPI(t, newPod(0))
 	c := configFor(shortDir(t))

@@ -21,7 +21,7 @@ import (
 	"github.com/statusstore/statusstore/journal"
 )
 
-// TestC57 starts a second agent on the same journal.
+// C57: starts a second agent on the same journal.
 func TestC57(t *testing.T) {
 	dir := shortDir(t)
 	first := start(t, configFor(dir))
@@ -57,7 +57,7 @@ func TestSocketInUse(t *testing.T) {
 	}
 }
 
-// TestC58 finds the socket of a dead agent.
+// C58: finds the socket of a dead agent.
 func TestC58(t *testing.T) {
 	dir := shortDir(t)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -115,7 +115,7 @@ func connect(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// TestC60 has another user try to connect while the socket is made and removed
+// C60: has another user try to connect while the socket is made and removed
 // again and again.
 func TestC60(t *testing.T) {
 	old := syscall.Umask(0)
@@ -164,7 +164,7 @@ func TestC60(t *testing.T) {
 	}
 }
 
-// TestC60_Peer opens the socket's mode: the credentials still keep others out.
+// C60: opens the socket's mode: the credentials still keep others out.
 func TestC60_Peer(t *testing.T) {
 	dir := shortDir(t)
 	r := start(t, configFor(dir))
@@ -250,7 +250,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestC62_Header sends more header than is allowed.
+// C62: sends more header than is allowed.
 func TestC62_Header(t *testing.T) {
 	r := start(t, configFor(shortDir(t)))
 	conn, err := net.Dial("unix", r.socket)
