@@ -111,6 +111,17 @@ func (r *request) essential() bool {
 	return true
 }
 
+// lastResort reports whether the request may use the last of the reserve: an open
+// must succeed so that reads and syncing go on, and removals give space back.
+func (r *request) lastResort() bool {
+	for i := range r.events {
+		if k := r.events[i].Kind; k != KindOpened && k != KindRemoved {
+			return false
+		}
+	}
+	return true
+}
+
 // ration answers ordinary requests with the reason why there is no room, and
 // plans those that may use the reserve.
 func (j *Journal) ration(p *plan, cause error) *plan {
@@ -119,7 +130,7 @@ func (j *Journal) ration(p *plan, cause error) *plan {
 	j.acks.give(p.ackPuts, p.ackDeletes)
 	var keep []*request
 	for _, r := range p.batch {
-		if r.essential() {
+		if r.essential() && (j.room.left > reserveBytes/4 || r.lastResort()) {
 			keep = append(keep, r)
 		} else {
 			r.finish(j.degraded(cause))

@@ -30,6 +30,9 @@ type SalvageResult struct {
 	// LostPods are those whose newest event is known of and not found: they come
 	// back with an older status, or not at all.
 	LostPods []types.UID `json:"lostPods,omitempty"`
+	// EndUnknown: no head record was found, so newer events may be missing without
+	// a trace.
+	EndUnknown bool `json:"endUnknown,omitempty"`
 }
 
 // SequenceRange is a range of sequences, both ends included.
@@ -290,7 +293,7 @@ func (s *salvager) finish(tx *bolt.Tx, h head, pods map[types.UID]podIndex, skip
 			}
 		}
 	}
-	s.result.Events = len(s.events)
+	s.result.Events, s.result.EndUnknown = len(s.events), s.head.Sequence == 0
 	meta := tx.Bucket(bucketMeta)
 	return errors.Join(meta.Put(keyHead, h.encode(w)), meta.Put(keyOpened, openedState{clean: false}.encode(w)))
 }

@@ -33,7 +33,7 @@ func (p Problem) String() string {
 // VerifyResult counts what Verify read.
 type VerifyResult struct {
 	Events   uint64 `json:"events"`
-	Pods     int    `json:"pods"`
+	Pods     int    `json:"pods"` // that are not removed
 	Acks     int    `json:"acks"`
 	Objects  int    `json:"objects"`
 	Problems int    `json:"problems"`
@@ -60,10 +60,10 @@ type verifier struct {
 func (v *view) Verify(ctx context.Context, report func(Problem)) (VerifyResult, error) {
 	c := &verifier{view: v, ctx: ctx, report: report, pods: map[types.UID]podIndex{}}
 	if v.suspect {
-		c.problem(Problem{Message: "one of the two meta pages is invalid: the last commit may be missing"})
+		c.problem(Problem{Bucket: "file", Message: "one of the two meta pages is invalid: the last commit may be missing"})
 	}
 	for _, err := range v.structure {
-		c.problem(Problem{Message: err.Error()})
+		c.problem(Problem{Bucket: "file", Message: err.Error()})
 	}
 	for _, step := range []func() error{c.checkPages, c.checkHead, c.checkEvents, c.checkIndex, c.checkAcks, c.checkObjects} {
 		if err := ctx.Err(); err != nil {
@@ -73,7 +73,12 @@ func (v *view) Verify(ctx context.Context, report func(Problem)) (VerifyResult, 
 			if errors.Is(err, ErrClosed) {
 				return c.result, err
 			}
-			c.problem(Problem{Message: err.Error()})
+			c.problem(Problem{Bucket: "file", Message: cause(err).Error()})
+		}
+	}
+	for _, p := range c.pods {
+		if !p.Removed {
+			c.result.Pods++
 		}
 	}
 	return c.result, nil
@@ -212,7 +217,6 @@ func (c *verifier) aboveHead(seq Sequence, k, v []byte) {
 func (c *verifier) checkIndex() error {
 	return c.read(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketPods).ForEach(func(k, value []byte) error {
-			c.result.Pods++
 			p, err := decodePodIndex(k, value)
 			bad := Problem{Bucket: string(bucketPods), Key: string(k)}
 			folded, ok := c.pods[types.UID(k)]

@@ -62,6 +62,9 @@ func MergeLive(m Merge) MergeResult {
 		keepPhase(out, live)
 	case !m.Static && Terminal(live.Phase) && out.Phase != live.Phase:
 		res.Kept = append(res.Kept, KeptPhase)
+		if !Terminal(out.Phase) {
+			keepContainers(out, live)
+		}
 		keepPhase(out, live)
 	}
 	if live.QOSClass != "" && out.QOSClass != live.QOSClass {
@@ -75,6 +78,16 @@ func MergeLive(m Merge) MergeResult {
 	}
 	keepOrder(out, live)
 	return res
+}
+
+// keepContainers takes the server's containers: what is stored is from before the
+// pod ended, as after the restore of an old journal. Sent, it would bring
+// containers back to life, or be refused for that again and again.
+func keepContainers(out, live *v1.PodStatus) {
+	kept := live.DeepCopy()
+	out.InitContainerStatuses = kept.InitContainerStatuses
+	out.ContainerStatuses = kept.ContainerStatuses
+	out.EphemeralContainerStatuses = kept.EphemeralContainerStatuses
 }
 
 // NeedsReconcile reports whether the API server has something else than the

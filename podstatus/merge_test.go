@@ -342,3 +342,13 @@ func TestSemantics91_NeedsReconcile(t *testing.T) {
 		})
 	}
 }
+
+// C28: what is stored is from before the pod ended; it brings no container back.
+func TestSemantics80a_ContainersStayEnded(t *testing.T) {
+	live, stored := newStatus(v1.PodFailed), newStatus(v1.PodRunning)
+	live.ContainerStatuses = []v1.ContainerStatus{terminated("app", 1)}
+	stored.ContainerStatuses = []v1.ContainerStatus{running("app")}
+	check(t, "stale", merge(live, stored).Status.ContainerStatuses, live.ContainerStatuses)
+	stored.Phase = v1.PodSucceeded // not stale: another end
+	check(t, "ended otherwise", merge(live, stored).Status.ContainerStatuses, stored.ContainerStatuses)
+}

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/podstatus"
 	"github.com/statusstore/statusstore/projection"
 )
@@ -63,6 +64,10 @@ type decision struct {
 
 // decide says what to do about a pod. It is pure.
 func decide(v view) decision {
+	if v.entry.Reason == journal.ReasonObserved {
+		// Recorded from the server: nobody here has said it, so nobody sends it.
+		return decision{reason: "status was only observed"}
+	}
 	switch v.identity {
 	case idUnpaired:
 		return decision{reason: "static pod without mirror pod"}

@@ -50,7 +50,7 @@ func (w *turn) failed(ctx context.Context, verb string, err error, start time.Ti
 	}
 
 	switch {
-	case o.class == classGone && (verb == "DELETE" || w.deleting):
+	case o.class == classGone && (verb == "DELETE" || w.deleting || w.goneForGood()):
 		w.drop(ctx, journal.ReasonDeleted)
 		return false
 	case o.class == classConflict && !w.conflicted:
@@ -60,6 +60,16 @@ func (w *turn) failed(ctx context.Context, verb string, err error, start time.Ti
 	}
 	w.putAside(o, start, now)
 	return false
+}
+
+// goneAttempts is how often the server must deny that a finished pod exists. More
+// than once, since a server that is being restored denies what it will have again.
+const goneAttempts = 3
+
+// goneForGood reports whether nothing is left to do for a pod that is not there:
+// its resources are reclaimed, and only its deletion was to come (SEMANTICS 97).
+func (w *turn) goneForGood() bool {
+	return w.entry.Finished && w.track.wait.on == waitGone && w.track.failure.Attempts >= goneAttempts-1
 }
 
 // putAside makes the pod wait.

@@ -70,6 +70,10 @@ type LivePods struct {
 	mu        sync.Mutex     // guards handlers
 	handlers  []func(old, new *v1.Pod)
 	replacing sync.Mutex // serialises Refresh
+
+	errMu     sync.Mutex // guards the fields below
+	lastError string     // of a LIST or WATCH; empty after one that worked
+	lastTime  time.Time
 }
 
 const (
@@ -79,6 +83,24 @@ const (
 	// retryAfterMax caps what the server may ask for.
 	retryAfterMax = time.Minute
 )
+
+// LastError returns why the last LIST or WATCH failed, and when; empty if it worked
+// or there was none.
+func (l *LivePods) LastError() (string, time.Time) {
+	l.errMu.Lock()
+	defer l.errMu.Unlock()
+	return l.lastError, l.lastTime
+}
+
+// noteError remembers the outcome of a LIST or WATCH.
+func (l *LivePods) noteError(what string, err error) {
+	l.errMu.Lock()
+	defer l.errMu.Unlock()
+	l.lastError, l.lastTime = "", time.Time{}
+	if err != nil {
+		l.lastError, l.lastTime = what+": "+shorten(err.Error()), time.Now()
+	}
+}
 
 // NewLivePods returns the pods of a node; all pods if node is empty. Nothing is
 // requested before Run or Refresh.

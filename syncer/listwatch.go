@@ -35,10 +35,12 @@ func (lw listWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 	pods, err := l.list(ctx, o)
 	if err != nil {
 		if ctx.Err() == nil {
+			l.noteError("list pods", err)
 			l.report.warn("cannot list pods", logkey.Err, err)
 		}
 		return nil, err
 	}
+	l.noteError("", nil)
 	l.watched.Store(false)
 	l.lost.Store(false)
 	return pods, nil
@@ -76,10 +78,12 @@ func (lw listWatch) WatchWithContext(ctx context.Context, o metav1.ListOptions) 
 	if err != nil {
 		l.lost.Store(true)
 		if ctx.Err() == nil {
+			l.noteError("watch pods", err)
 			l.report.warn("cannot watch pods", logkey.Err, err)
 		}
 		return nil, err
 	}
+	l.noteError("", nil)
 	return w, nil
 }
 
@@ -100,6 +104,9 @@ func (l *LivePods) checkResume(ctx context.Context, resourceVersion string) erro
 	})
 	if err != nil {
 		l.lost.Store(true)
+		if ctx.Err() == nil {
+			l.noteError("resume watch", err)
+		}
 		return fmt.Errorf("resume watch: %w", err)
 	}
 	return nil

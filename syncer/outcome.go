@@ -5,6 +5,7 @@ package syncer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -103,6 +104,15 @@ func refusesUID(s metav1.Status) bool {
 		}
 	}
 	return false
+}
+
+// otherNode is the outcome of a look at a pod that is not bound to this node.
+func otherNode(bound, node string) outcome {
+	message := fmt.Sprintf("pod is bound to node %q, this is node %q: nothing is sent", bound, node)
+	if bound == "" {
+		message = fmt.Sprintf("pod is not bound to a node, this is node %q: nothing is sent", node)
+	}
+	return outcome{class: classRefused, reason: "OtherNode", message: message}
 }
 
 func connectionFault(err error) (fault, string) {

@@ -214,6 +214,11 @@ func (w *turn) look(ctx context.Context) bool {
 		return w.failed(ctx, "GET", err, start)
 	}
 	w.succeeded("GET", start)
+	if node := w.s.o.Live.node; node != "" && pod.Spec.NodeName != node {
+		// The informer would never show what becomes of it, and it is not ours.
+		w.putAside(otherNode(pod.Spec.NodeName, node), start, time.Now())
+		return false
+	}
 	w.s.tracks.update(w.uid, func(t *track) {
 		t.recent = w.s.answer(pod)
 		t.recent.got = true

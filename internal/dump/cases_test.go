@@ -336,6 +336,9 @@ func TestC61_ControlCharacters(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(strings.Join(args[:len(args)-1], " "), path, ""), func(t *testing.T) {
 			got := run(args...)
+			if got.code != exitOK && args[len(args)-1] != "web-0\x1b[2J" {
+				t.Errorf("exit status %d: %s", got.code, got.err)
+			}
 			for _, s := range []string{got.out, got.err} {
 				if i := strings.IndexFunc(s, func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r <= 0x9f }); i >= 0 {
 					t.Errorf("control character in %q", s[max(0, i-20):])

@@ -165,19 +165,19 @@ func writeJSON(w io.Writer, v any) error {
 // writeYAML writes a document. JSON is YAML: what the YAML encoder would print
 // with raw control characters is printed as JSON instead.
 func writeYAML(w io.Writer, v any) error {
-	b, err := yaml.Marshal(v)
+	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode result: %w", err)
 	}
-	if !rawControl(b) {
-		_, err = w.Write(b)
+	b = escapeJSON(b) // the YAML parser refuses raw control characters
+	out, err := yaml.JSONToYAML(b)
+	if err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	if !rawControl(out) {
+		_, err = w.Write(out)
 		return err
 	}
-	b, err = json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode result: %w", err)
-	}
-	b = escapeJSON(b)
 	if len(b) > 1 && b[0] == '[' { // an item of a list that goes on
 		b = append([]byte("- "), b[1:len(b)-1]...)
 	}

@@ -51,6 +51,9 @@ func (f *common) salvage(ctx context.Context, std *streams, src, dst string) err
 	for _, r := range result.Lost {
 		complain(std.err, fmt.Sprintf("%s: sequences %d to %d are lost", src, r.From, r.To))
 	}
+	if result.EndUnknown {
+		complain(std.err, src+": no head record was found; newer events may be missing without a trace")
+	}
 	for _, uid := range result.LostPods {
 		complain(std.err, fmt.Sprintf("%s: the newest status of pod %s is lost; an older one, or none, is in its place", src, uid))
 	}
