@@ -160,7 +160,7 @@ func (c *treeCheck) children(id uint64, page []byte, count, level int) {
 	ids := make([]uint64, 0, count)
 	for i := range count {
 		child := le.Uint64(page[pageHeaderSize+i*leafElement+8:])
-		if c.use(child, 1, fmt.Sprintf("child of page %d", id)) {
+		if c.use(child, 1, "tree") {
 			ids = append(ids, child)
 		}
 	}
