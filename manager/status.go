@@ -35,6 +35,8 @@ type Status struct {
 	FailingPods   []FailingPod `json:"failingPods,omitempty"`
 	LastSyncError string       `json:"lastSyncError"`
 	LastSyncTime  *time.Time   `json:"lastSyncErrorTime,omitempty"`
+	// ServerFailing: the last LIST or WATCH failed, or the server is taken for dead.
+	ServerFailing bool `json:"serverFailing"`
 
 	Journal        string `json:"journal"`
 	JournalBytes   int64  `json:"journalBytes"`
@@ -93,7 +95,14 @@ func (m *Manager) addSyncing(s *Status) {
 	}
 	s.Syncing, s.LiveSynced = true, m.live.HasSynced()
 	var at time.Time
-	if s.LastSyncError, at = m.syncer.LastError(); !at.IsZero() {
+	s.LastSyncError, at = m.syncer.LastError()
+	// Without pods to send, LIST and WATCH alone tell that the server is away.
+	text, listed := m.live.LastError()
+	if listed.After(at) {
+		s.LastSyncError, at = text, listed
+	}
+	s.ServerFailing = text != "" || m.syncer.Stats().CircuitOpen
+	if !at.IsZero() {
 		s.LastSyncTime = &at
 	}
 	for uid, f := range m.syncer.Failing() {

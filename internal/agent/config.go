@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/statusstore/statusstore/journal"
 )
@@ -134,6 +137,12 @@ func (c Config) withDefaults() (Config, error) {
 			*d.value = d.standard
 		}
 	}
+	if n := c.Retention.EventsPerPod; n < 0 {
+		err = errors.Join(err, fmt.Errorf("%w: history %d is negative", ErrConfig, n))
+	}
+	if n := c.Retention.MaxBytes; n < 0 {
+		err = errors.Join(err, fmt.Errorf("%w: history of %d bytes is negative", ErrConfig, n))
+	}
 	for _, d := range []struct {
 		field    string
 		value    *time.Duration
@@ -153,4 +162,15 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	return c, err
+}
+
+// check finds settings that can't work. It is asked before the data directory is
+// touched: a start that fails must not leave a trace in the journal.
+func (c Config) check() error {
+	if c.Node != "" {
+		if problems := validation.IsDNS1123Subdomain(c.Node); len(problems) > 0 {
+			return fmt.Errorf("%w: node name %q: %s", ErrConfig, c.Node, strings.Join(problems, "; "))
+		}
+	}
+	return errors.Join(checkListen(c), checkSocket(c))
 }

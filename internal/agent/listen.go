@@ -14,16 +14,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// listenTCP opens the listener for readers. Anybody who can connect can read, so
-// an address beyond this machine must have been asked for.
-func listenTCP(ctx context.Context, c Config) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(c.Listen)
+// checkListen looks at the address for readers. Anybody who can connect can read,
+// so an address beyond this machine must have been asked for.
+func checkListen(c Config) error {
+	if c.Listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("%w: listen address: %w", ErrConfig, err)
+		return fmt.Errorf("%w: listen address: %w", ErrConfig, err)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%w: listen address %s: %w", ErrConfig, c.Listen, err)
 	}
 	if !c.ListenRemote && !isLoopback(host) {
-		return nil, fmt.Errorf("%w: listen address %s is not loopback, and there is no authentication; use 127.0.0.1, or allow it with --listen-remote", ErrConfig, c.Listen)
+		return fmt.Errorf("%w: listen address %s is not loopback, and there is no authentication; use 127.0.0.1, or allow it with --listen-remote", ErrConfig, c.Listen)
 	}
+	return nil
+}
+
+// listenTCP opens the listener for readers, at an address that was checked.
+func listenTCP(ctx context.Context, c Config) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", c.Listen)
 	if err != nil {

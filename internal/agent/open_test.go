@@ -250,6 +250,11 @@ func TestConfig(t *testing.T) {
 		{"no such group", func(c *Config) { c.SocketGroup = "no-such-group" }},
 		{"listen on all addresses", func(c *Config) { c.Listen = ":0" }},
 		{"listen on a name", func(c *Config) { c.Listen = "example.com:80" }},
+		{"negative history", func(c *Config) { c.Retention.EventsPerPod = -1 }},
+		{"node name", func(c *Config) { c.Node = "Node_1" }},
+		{"no directory for the socket", func(c *Config) { c.Socket = "/no/such/dir/s" }},
+		{"file for the socket's directory", func(c *Config) { c.Socket = "/etc/passwd/s" }},
+		{"no port", func(c *Config) { c.Listen = "127.0.0.1:70000" }},
 		{"listen without port", func(c *Config) { c.Listen = "127.0.0.1" }},
 	}
 	for _, tt := range tests {
@@ -258,6 +263,10 @@ func TestConfig(t *testing.T) {
 			tt.edit(&c)
 			if _, err := begin(t, c); !errors.Is(err, ErrConfig) {
 				t.Errorf("got %v, want %v", err, ErrConfig)
+			}
+			// A failed start leaves no trace in the journal.
+			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the data directory: got %v, want it untouched", err)
 			}
 		})
 	}

@@ -36,8 +36,8 @@ func Run(ctx context.Context, c Config) error {
 type agent struct {
 	Config
 	manager  *manager.Manager
-	recorder *recorder // record mode
-	syncing  bool
+	recorder *recorder        // record mode
+	live     *syncer.LivePods // nil without an API server
 	servers  []*server
 	stopping chan struct{} // closed to end watches and other streams
 }
@@ -59,6 +59,9 @@ func open(ctx context.Context, c Config) (*agent, error) {
 	if client != nil && c.Node == "" && c.Mode == ModeManage {
 		return nil, fmt.Errorf("%w: the node's name is required", ErrConfig)
 	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	if err := prepareDataDir(c.DataDir); err != nil {
 		return nil, err
 	}
@@ -70,16 +73,20 @@ func open(ctx context.Context, c Config) (*agent, error) {
 			Workers: c.Workers, PassInterval: c.PassInterval, RequestTimeout: c.RequestTimeout, Observer: metrics,
 		},
 	}
+	var live *syncer.LivePods
+	if client != nil {
+		live = syncer.NewLivePods(client, c.Node, syncer.LiveOptions{Logger: c.Logger})
+		o.Live = live
+	}
 	if c.Mode == ModeRecord {
-		o.Client = nil // nothing is sent
+		o.Client, o.Live = nil, nil // nothing is sent
 	}
 	m, err := openManager(c, o)
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{Config: c, manager: m, syncing: client != nil, stopping: make(chan struct{})}
+	a := &agent{Config: c, manager: m, live: live, stopping: make(chan struct{})}
 	if c.Mode == ModeRecord {
-		live := syncer.NewLivePods(client, c.Node, syncer.LiveOptions{Logger: c.Logger})
 		a.recorder = newRecorder(m, live, c.Logger, metrics.RecordRetry)
 	}
 	err = tighten(o.Path, c.Logger)
@@ -100,8 +107,11 @@ func open(ctx context.Context, c Config) (*agent, error) {
 // listen opens the socket and, if asked for, the TCP listener.
 func (a *agent) listen(ctx context.Context, gid int, metrics *httpapi.Metrics) error {
 	o := httpapi.Options{
-		Manager: a.manager, Metrics: metrics, Syncing: a.syncing,
+		Manager: a.manager, Metrics: metrics, Syncing: a.live != nil,
 		Node: a.Node, Mode: string(a.Mode), Software: a.Software, Logger: a.Logger, Stopping: a.stopping,
+	}
+	if a.live != nil {
+		o.Live = a.live
 	}
 	if a.Mode == ModeRecord {
 		o.ReadOnly = "the agent runs in record mode and stores only what the API server shows"

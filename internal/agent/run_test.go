@@ -149,6 +149,47 @@ func TestC18(t *testing.T) {
 	}
 }
 
+// TestStatus_ServerAway tells of a server that can't be reached, though nothing has
+// to be sent, and that it is fine again.
+func TestStatus_ServerAway(t *testing.T) {
+	for _, mode := range []Mode{ModeManage, ModeRecord} {
+		t.Run(string(mode), func(t *testing.T) {
+			api, kubeconfig := newAPI(t)
+			api.NetworkDown()
+			c := configFor(shortDir(t))
+			c.Kubeconfig, c.Mode = kubeconfig, mode
+			r := start(t, c)
+			eventually(t, 10*time.Second, func() bool {
+				s := r.status()
+				return !s.LiveSynced && s.ServerFailing && s.LastSyncError != "" && s.LastSyncErrorTime != nil
+			})
+			if err := api.NetworkUp(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, 20*time.Second, func() bool { s := r.status(); return s.LiveSynced && !s.ServerFailing })
+			api.NetworkDown()
+			eventually(t, 20*time.Second, func() bool { return r.status().ServerFailing })
+		})
+	}
+}
+
+// TestOtherPodLive has another pod under the name on the API server.
+func TestOtherPodLive(t *testing.T) {
+	_, kubeconfig := newAPI(t, newPod(0))
+	c := configFor(shortDir(t))
+	c.Kubeconfig = kubeconfig
+	r := start(t, c)
+	eventually(t, 10*time.Second, func() bool { return r.status().LiveSynced })
+	other := newPod(0, func(p *v1.Pod) { p.UID = "uid-other" })
+	if code, body, err := r.try(http.MethodPut, httpapi.PodStatusPath(other.Namespace, other.Name), other); err != nil || code != http.StatusConflict {
+		t.Errorf("got %d %v: %s, want 409", code, err, body)
+	}
+	if len(r.events()) != 0 {
+		t.Error("it was stored")
+	}
+	r.set(newPod(0))
+}
+
 // TestRecord journals what the API server shows, each change once, and writes
 // nothing back.
 func TestRecord(t *testing.T) {

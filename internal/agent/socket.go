@@ -33,12 +33,37 @@ type socket struct {
 	info os.FileInfo // which file it is
 }
 
+// checkSocket finds what can't work before anything is touched. The socket's
+// directory is made if only it is missing; the data directory is made in any case.
+func checkSocket(c Config) error {
+	if len(c.Socket) > maxSocketPath {
+		return fmt.Errorf("%w: socket path %s has %d bytes, at most %d are possible; choose another with --socket", ErrConfig, c.Socket, len(c.Socket), maxSocketPath)
+	}
+	dir := filepath.Dir(c.Socket)
+	if filepath.Clean(dir) == c.DataDir {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if parent := filepath.Dir(dir); parent == c.DataDir {
+			return nil
+		} else {
+			dir = parent
+		}
+		info, err = os.Stat(dir)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: directory of socket: %w", ErrConfig, err)
+	case !info.IsDir():
+		return fmt.Errorf("%w: directory of socket: %s is not a directory", ErrConfig, dir)
+	}
+	return nil
+}
+
 // listenSocket makes the unix socket, in place of one that a dead process left.
 // It has its final mode from the moment it exists. Gid is -1 for none.
 func listenSocket(ctx context.Context, path string, gid int) (*socket, error) {
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("%w: socket path %s has %d bytes, at most %d are possible; choose another with --socket", ErrConfig, path, len(path), maxSocketPath)
-	}
 	dir := filepath.Dir(path)
 	if err := makeSocketDir(dir, gid); err != nil {
 		return nil, err

@@ -39,6 +39,8 @@ func (c *connection) path() string {
 
 func (c *connection) client() *socket.Client { return socket.New(c.path()) }
 
+const defaultNamespace = "default"
+
 // podFlags are the connection and the namespace of the pods that are named.
 type podFlags struct {
 	connection
@@ -47,7 +49,7 @@ type podFlags struct {
 
 func (p *podFlags) addFlags(cmd *cobra.Command) {
 	p.connection.addFlags(cmd)
-	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "default", "`namespace` of the pod")
+	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", defaultNamespace, "`namespace` of the pod")
 }
 
 // podName is a pod as it is given on the command line.

@@ -49,7 +49,18 @@ func isUnsafe(r rune) bool {
 // any JSON string; the others may stand only inside of strings, so each can be
 // replaced where it stands.
 func escapeJSON(text []byte) []byte {
-	unsafe := func(r rune) bool { return r >= 0x7f && isUnsafe(r) }
+	return escapeRunes(text, func(r rune) bool { return r >= 0x7f && isUnsafe(r) })
+}
+
+// escapeForYAML escapes in JSON text what a YAML parser refuses to read. What is
+// escaped then stays so in the YAML that is made of it.
+func escapeForYAML(text []byte) []byte {
+	return escapeRunes(text, func(r rune) bool {
+		return r >= 0x7f && unicode.IsControl(r) || r == 0xfeff || r == 0xfffe || r == 0xffff
+	})
+}
+
+func escapeRunes(text []byte, unsafe func(rune) bool) []byte {
 	s := string(text)
 	if strings.IndexFunc(s, unsafe) < 0 {
 		return text

@@ -30,7 +30,7 @@ type streams struct {
 
 // Main runs the command line args, without the program's name, and returns the
 // exit code. SIGINT and SIGTERM end the command in an orderly way; a second one
-// ends the process.
+// ends the process, unless it is the agent's (see untilSignal).
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

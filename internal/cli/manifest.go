@@ -71,6 +71,16 @@ func readManifests(r io.Reader, namespace string) (manifests, error) {
 	return all, nil
 }
 
+// wantNamespace refuses pods of another namespace than the one asked for.
+func (m manifests) wantNamespace(namespace string) error {
+	for _, pod := range m.pods {
+		if pod.Namespace != namespace {
+			return fmt.Errorf("pod %s/%s is not in the namespace of -n, %s", pod.Namespace, pod.Name, namespace)
+		}
+	}
+	return nil
+}
+
 // values yields the JSON values of a document: many for JSON, one for YAML.
 func values(document []byte) func(yield func([]byte, error) bool) {
 	return func(yield func([]byte, error) bool) {

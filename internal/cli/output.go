@@ -64,7 +64,7 @@ func printRawJSON(w io.Writer, text []byte) error {
 }
 
 func printYAML(w io.Writer, text []byte) error {
-	out, err := yaml.JSONToYAML(text)
+	out, err := yaml.JSONToYAML(escapeForYAML(text))
 	if err != nil {
 		return fmt.Errorf("decode answer: %w", err)
 	}

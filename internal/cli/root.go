@@ -14,7 +14,7 @@ the API server has acknowledged.
 
 "statusstore run" is the agent. The other commands talk to it on its unix
 socket: --socket PATH, or --data-dir DIR, or the environment variable
-STATUSSTORE_SOCKET; otherwise ` + defaultSocket + `.
+STATUSSTORE_SOCKET (not for run); otherwise ` + defaultSocket + `.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
@@ -43,7 +43,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.SetHelpCommand(newHelp())
 	root.AddGroup(
 		&cobra.Group{ID: groupAgent, Title: "Agent:"},

@@ -20,16 +20,18 @@ import (
 
 const runLong = `Run the agent: store pod statuses and send them to the API server. When the
 socket answers, one line is printed on standard output: "ready socket=PATH".
-Logs go to standard error. SIGTERM and SIGINT end it in an orderly way.
+Logs go to standard error. SIGTERM, SIGINT and SIGHUP end it in an orderly way,
+within --shutdown-timeout.
 
 Without --kubeconfig, and outside of a cluster, nothing is sent; everything else
 works. With --mode record the agent journals the statuses that it sees on the
 API server and writes nothing back; next to a stock kubelet use only this mode.
 
 Each setting can also be given in the file named by --config, a YAML mapping
-(data-dir is dataDir there), or in the environment (STATUSSTORE_DATA_DIR). Flags
-win over the environment, the environment wins over the file. --print-config
-shows what results.`
+(data-dir is dataDir there), or in the environment (STATUSSTORE_DATA_DIR), but
+STATUSSTORE_SOCKET counts for the other commands only. Flags win over the
+environment, the environment wins over the file. --print-config shows what
+results.`
 
 // runFlags are the settings of run and what is no setting.
 type runFlags struct {
@@ -82,7 +84,7 @@ func (r *runFlags) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&c.DrainTimeout, "drain-timeout", 5*time.Second, "limit of sending what is pending at the end")
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "limit of an orderly end")
 	f.DurationVar(&c.LockTimeout, "lock-timeout", time.Second, "limit of waiting for a journal that is in use")
-	f.IntVar(&c.Retention.EventsPerPod, "history", 40, "`events` that are kept per pod")
+	f.IntVar(&c.Retention.EventsPerPod, "history", 40, "`events` that are kept: on average per pod, at least 1000 events in all")
 	f.Int64Var(&c.Retention.MaxBytes, "history-bytes", 256<<20, "`bytes` of events that are kept in all")
 	f.StringVar(&c.Listen, "listen", "", "TCP `address` for reading, such as 127.0.0.1:8080 (default: none)")
 	f.BoolVar(&c.ListenRemote, "listen-remote", false, "allow --listen on an address that is not loopback; there is no authentication")
@@ -133,6 +135,8 @@ func (r *runFlags) runAgent(ctx context.Context, s streams) error {
 			logger.Warn("standard output is closed", "err", err)
 		}
 	}
+	ctx, stop := untilSignal(ctx, c.ShutdownTimeout)
+	defer stop()
 	err := agent.Run(ctx, c)
 	switch {
 	case err == nil:
@@ -145,5 +149,37 @@ func (r *runFlags) runAgent(ctx context.Context, s streams) error {
 		return errReported
 	default:
 		return err
+	}
+}
+
+// untilSignal ends the context at the first SIGTERM, SIGINT or SIGHUP. More of them
+// change nothing until the process has ended in order, or could not in time.
+func untilSignal(ctx context.Context, limit time.Duration) (context.Context, func()) {
+	signals := []os.Signal{syscall.SIGTERM, os.Interrupt}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	arrived := make(chan os.Signal, 1)
+	signal.Notify(arrived, signals...)
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case s := <-arrived:
+			cancel(fmt.Errorf("%v signal received", s))
+		case <-ctx.Done():
+		}
+	}()
+	late := context.AfterFunc(ctx, func() {
+		time.AfterFunc(limit+time.Second, func() { signal.Reset(signals...) })
+	})
+	return ctx, func() {
+		if ctx.Err() == nil { // the agent ended by itself
+			late()
+			signal.Stop(arrived)
+		}
+		cancel(nil)
+		<-over
 	}
 }

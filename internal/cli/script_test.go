@@ -21,8 +21,8 @@ import (
 //	await COMMAND...        run a command until it succeeds
 //	mode FILE PERM          check a file's permissions
 //
-// $STATUSSTORE_SOCKET is set, so agent and commands find each other; the path is
-// short, as it must be.
+// $STATUSSTORE_SOCKET is where the commands look for the agent, and
+// $STATUSSTORE_CONFIG names a file that puts its socket there; the path is short, as it must be.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -37,6 +37,12 @@ func TestScripts(t *testing.T) {
 			}
 			env.Defer(func() { os.RemoveAll(dir) })
 			env.Setenv("STATUSSTORE_SOCKET", filepath.Join(dir, "s"))
+			// The variable is for the commands only; the agent has a file.
+			config := filepath.Join(dir, "c.yaml")
+			if err := os.WriteFile(config, []byte("socket: "+filepath.Join(dir, "s")+"\n"), 0o600); err != nil {
+				return err
+			}
+			env.Setenv("STATUSSTORE_CONFIG", config)
 			// A program built with -race waits for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			return nil

@@ -25,7 +25,9 @@ JSON, any number of documents, lists too. The whole file is read before
 anything is stored. Each line that is printed stands for a status that is on
 disk.
 
-A manifest needs metadata.name, metadata.uid and status.phase.`,
+A manifest needs metadata.name, metadata.uid and status.phase. One without
+metadata.namespace is in the namespace of -n; with -n, one in another namespace
+is an error.`,
 		Example: `  kubectl get pods --field-selector spec.nodeName=node-1 -A -o json | statusstore set -f -
   statusstore set -f web-0.yaml`,
 		Args: wantArgs(cobra.NoArgs, "no arguments, only -f FILE"),
@@ -36,6 +38,11 @@ A manifest needs metadata.name, metadata.uid and status.phase.`,
 			found, err := readManifestFile(s.in, file, flags.namespace)
 			if err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("namespace") {
+				if err := found.wantNamespace(flags.namespace); err != nil {
+					return fmt.Errorf("read manifests from %s: %w", file, err)
+				}
 			}
 			for _, w := range found.warnings {
 				fmt.Fprintf(s.err, "statusstore: warning: %s\n", escape(w))
@@ -86,7 +93,11 @@ func setAll(ctx context.Context, s streams, client *socket.Client, found manifes
 			continue
 		}
 		if output == "text" {
-			if err := write(s.out, fmt.Appendf(nil, "pod/%s version %d\n", escape(pod.Name), stored.Version)); err != nil {
+			shown := pod.Name
+			if pod.Namespace != defaultNamespace {
+				shown = name.String()
+			}
+			if err := write(s.out, fmt.Appendf(nil, "pod/%s version %d\n", escape(shown), stored.Version)); err != nil {
 				return err
 			}
 		}

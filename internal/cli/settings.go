@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,11 +21,15 @@ import (
 
 // A setting of run is one flag. The same setting has a key in the configuration
 // file (data-dir: dataDir) and a variable in the environment
-// (STATUSSTORE_DATA_DIR). The first of flag, variable, file and default counts.
+// (STATUSSTORE_DATA_DIR; --socket has none). The first of flag, variable, file and default counts.
 
 // flagOnly are the flags that are no settings: where to find the settings, what to
 // do with them, and what nobody should do at each start.
 var flagOnly = []string{"config", "print-config", "move-damaged-aside", "help"}
+
+// clientVariables are the flags whose variables say where the other commands find
+// the agent: exported for those, one must not move the agent's own socket.
+var clientVariables = []string{"socket"}
 
 func isSetting(f *pflag.Flag) bool { return !slices.Contains(flagOnly, f.Name) }
 
@@ -56,17 +61,20 @@ func fillFlags(flags *pflag.FlagSet, file map[string]string, getenv func(string)
 		}
 		fromFile, inFile := file[keyOf(f)]
 		delete(unused, keyOf(f))
-		fromEnv := getenv(variableOf(f))
+		fromEnv := ""
+		if !slices.Contains(clientVariables, f.Name) {
+			fromEnv = getenv(variableOf(f))
+		}
 		var err error
 		switch {
 		case f.Changed:
 		case fromEnv != "":
 			if err = f.Value.Set(fromEnv); err != nil {
-				err = usagef("%s=%q: %w", variableOf(f), fromEnv, err)
+				err = usagef("%s=%q: %w", variableOf(f), fromEnv, wanted(f, err))
 			}
 		case inFile:
 			if err = f.Value.Set(fromFile); err != nil {
-				err = usagef("configuration file: %s: %q: %w", keyOf(f), fromFile, err)
+				err = usagef("configuration file: %s: %q: %w", keyOf(f), fromFile, wanted(f, err))
 			}
 		}
 		failed = cmp.Or(failed, err)
@@ -75,6 +83,31 @@ func fillFlags(flags *pflag.FlagSet, file map[string]string, getenv func(string)
 		return usagef("configuration file: unknown key %s", strings.Join(slices.Sorted(maps.Keys(unused)), ", "))
 	}
 	return failed
+}
+
+// wanted says what a flag's value has to be, in place of how parsing it went wrong.
+func wanted(f *pflag.Flag, err error) error {
+	switch f.Value.Type() {
+	case "bool":
+		return errors.New("want true or false")
+	case "int", "int64", "uint16":
+		return errors.New("want a whole number within bounds")
+	case "float32":
+		return errors.New("want a number")
+	case "duration":
+		return errors.New("want a duration such as 10s or 1m30s")
+	default:
+		return err
+	}
+}
+
+// flagError is a flag on the command line with a value that can't be used.
+func flagError(err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := bad.GetFlag()
+		return usagef("--%s: %w, got %q", f.Name, wanted(f, bad.Unwrap()), bad.GetValue())
+	}
+	return &usageError{err}
 }
 
 // readConfig reads a configuration file: one flat mapping of keys to plain values.

@@ -63,6 +63,18 @@ func TestSettings_Precedence(t *testing.T) {
 	}
 }
 
+// TestSettings_Socket is exported for the other commands and must not move the
+// agent's socket; the file may.
+func TestSettings_Socket(t *testing.T) {
+	env := map[string]string{"STATUSSTORE_SOCKET": "/e"}
+	for file, want := range map[string]string{"": "", "socket: /f\n": "/f"} {
+		r, _, err := runFlagsOf(t, nil, file, env)
+		if err != nil || r.agent.Socket != want {
+			t.Errorf("file %q: got %q, %v, want %q", file, r.agent.Socket, err, want)
+		}
+	}
+}
+
 // TestSettings_FlagAtItsDefault wins too: it was said.
 func TestSettings_FlagAtItsDefault(t *testing.T) {
 	r, _, err := runFlagsOf(t, []string{"--workers", "10"}, "workers: 3\n", nil)

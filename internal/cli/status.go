@@ -87,15 +87,23 @@ func health(s httpapi.Status) string {
 }
 
 func apiServer(s httpapi.Status, now time.Time) string {
+	ago := ""
+	if s.LastSyncErrorTime != nil {
+		ago = " " + duration.HumanDuration(now.Sub(*s.LastSyncErrorTime)) + " ago"
+	}
 	switch {
 	case !s.Syncing:
 		return "none, nothing is sent"
+	case !s.LiveSynced && s.LastSyncError == "":
+		return "not reached yet"
+	case !s.LiveSynced:
+		return fmt.Sprintf("not reached yet, last error%s: %s", ago, s.LastSyncError)
+	case s.ServerFailing:
+		return fmt.Sprintf("failing: %s", cmp.Or(s.LastSyncError, "it does not answer"))
 	case s.LastSyncError == "":
 		return "ok"
-	case s.LastSyncErrorTime == nil:
-		return "last error: " + s.LastSyncError
 	default:
-		return fmt.Sprintf("last error %s ago: %s", duration.HumanDuration(now.Sub(*s.LastSyncErrorTime)), s.LastSyncError)
+		return fmt.Sprintf("ok, last error%s: %s", ago, s.LastSyncError)
 	}
 }
 

@@ -8,9 +8,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusstore/statusstore/internal/httpapi"
 )
 
 func TestEscape(t *testing.T) {
@@ -123,5 +126,27 @@ func TestFindContainer(t *testing.T) {
 	}
 	if _, err := findContainer(&v1.Pod{}, "app"); err == nil {
 		t.Error("a status without containers: got no error")
+	}
+}
+
+func TestAPIServer(t *testing.T) {
+	now := time.Now()
+	at := new(now.Add(-time.Minute))
+	tests := []struct {
+		name   string
+		status httpapi.Status
+		want   string
+	}{
+		{"none", httpapi.Status{}, "none, nothing is sent"},
+		{"not yet", httpapi.Status{Syncing: true}, "not reached yet"},
+		{"down from the start", httpapi.Status{Syncing: true, LastSyncError: "refused", LastSyncErrorTime: at, ServerFailing: true}, "not reached yet, last error 60s ago: refused"},
+		{"fine", httpapi.Status{Syncing: true, LiveSynced: true}, "ok"},
+		{"down now", httpapi.Status{Syncing: true, LiveSynced: true, LastSyncError: "refused", LastSyncErrorTime: at, ServerFailing: true}, "failing: refused"},
+		{"fine again", httpapi.Status{Syncing: true, LiveSynced: true, LastSyncError: "refused", LastSyncErrorTime: at}, "ok, last error 60s ago: refused"},
+	}
+	for _, tt := range tests {
+		if got := apiServer(tt.status, now); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusstore/statusstore/manager"
@@ -17,6 +18,17 @@ import (
 // WriteTimeout is how long one write to a client may take without progress, by
 // default. Then the client counts as stuck, and its connection is closed.
 const WriteTimeout = 30 * time.Second
+
+// Live shows this node's pods as the API server has them.
+type Live interface {
+	// HasSynced reports whether an absent pod means something.
+	HasSynced() bool
+	// Get returns a pod that is shared.
+	Get(namespace, name string) (*v1.Pod, bool)
+	// LastError says why the last LIST or WATCH failed, and when; empty if it
+	// worked.
+	LastError() (string, time.Time)
+}
 
 // Options set up a handler. Manager is required; the zero value of the others is
 // the recommended setup.
@@ -29,6 +41,8 @@ type Options struct {
 	ReadOnly string
 	// Syncing says that there is an API server to sync with.
 	Syncing bool
+	// Live shows the pods as that server has them. Nil: it is not asked.
+	Live Live
 	// Node, Mode and Software are shown in answers.
 	Node, Mode, Software string
 

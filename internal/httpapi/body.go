@@ -4,12 +4,14 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -73,12 +75,29 @@ func (a *api) readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
+		if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return badRequest("decode body: %s: want %s, got a %s", cmp.Or(bad.Field, "the body"), kindText(bad.Type), bad.Value)
+		}
 		return badRequest("decode body: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return badRequest("decode body: there is more after the JSON value")
 	}
 	return nil
+}
+
+// kindText is what a value of a type looks like in JSON.
+func kindText(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "an object"
+	}
 }
 
 // contentType returns the media type of the body, "" if the header is missing.

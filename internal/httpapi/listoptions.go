@@ -5,9 +5,11 @@ package httpapi
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -136,7 +138,11 @@ func parseBool(s string) (bool, error) {
 	case "0":
 		return false, nil
 	}
-	return strconv.ParseBool(s)
+	v, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, fmt.Errorf("want true or false, got %q", s)
+	}
+	return v, nil
 }
 
 func parseSequence(s string) (journal.Sequence, error) {
@@ -185,6 +191,13 @@ func parseFields(s string) (fields.Selector, error) {
 func (o *listOptions) changes() bool {
 	return slices.ContainsFunc(o.fields.Requirements(), func(t fields.Requirement) bool {
 		return len(t.Field) > 7 && t.Field[:7] == "status."
+	})
+}
+
+// identifies says whether the identity of a pod is enough to tell if it matches.
+func (o *listOptions) identifies() bool {
+	return o.labels.Empty() && !slices.ContainsFunc(o.fields.Requirements(), func(t fields.Requirement) bool {
+		return !strings.HasPrefix(t.Field, "metadata.") && t.Field != "spec.nodeName"
 	})
 }
 

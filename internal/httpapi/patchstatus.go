@@ -19,6 +19,7 @@ import (
 
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/manager"
+	"github.com/statusstore/statusstore/podstatus"
 )
 
 const (
@@ -55,6 +56,11 @@ func (a *api) patchStatus(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	about := aboutPatch(types.PatchType(mediaType), data)
+	if about.Kind == podMeta.Kind && about.Metadata.UID != "" {
+		if err := a.checkLive(r.PathValue("ns"), r.PathValue("name"), about.identity()); err != nil {
+			return err
+		}
+	}
 	for attempt := 1; ; attempt++ {
 		base, err := a.patchBase(r, about)
 		if err != nil {
@@ -78,10 +84,13 @@ func (a *api) patchStatus(w http.ResponseWriter, r *http.Request) error {
 
 // patchTarget is what the body of a merge patch says about its pod.
 type patchTarget struct {
-	Kind     string `json:"kind"`
-	Metadata struct {
-		UID types.UID `json:"uid"`
-	} `json:"metadata"`
+	Kind     string            `json:"kind"`
+	Metadata metav1.ObjectMeta `json:"metadata"`
+}
+
+func (p patchTarget) identity() identity {
+	pod := v1.Pod{ObjectMeta: p.Metadata}
+	return identity{pod.UID, pod.CreationTimestamp, podstatus.IsStatic(&pod)}
 }
 
 func aboutPatch(t types.PatchType, data []byte) patchTarget {

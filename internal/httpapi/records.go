@@ -28,9 +28,16 @@ func (a *api) status() Status {
 		Pods: m.Pods, Pending: m.Pending, AckedVersionsBehind: m.AckedVersionsBehind, OldestPending: m.OldestPending,
 		Failing: m.Failing, Rejected: m.Rejected,
 		JournalBytes: m.JournalBytes, LastSyncError: m.LastSyncError, LastSyncErrorTime: m.LastSyncTime,
-		Degraded: m.Degraded, DegradedReason: m.DegradedReason,
+		ServerFailing: m.ServerFailing,
+		Degraded:      m.Degraded, DegradedReason: m.DegradedReason,
 		Syncing: m.Syncing || a.Syncing, LiveSynced: m.LiveSynced,
 		Journal: m.Journal, Suspect: m.Suspect, UncleanStart: m.UncleanStart, Started: a.started.UTC(),
+	}
+	if a.Live != nil && !m.Syncing { // record mode: the manager has no client
+		s.LiveSynced = a.Live.HasSynced()
+		if text, at := a.Live.LastError(); text != "" {
+			s.LastSyncError, s.LastSyncErrorTime, s.ServerFailing = text, timeOrNil(at), true
+		}
 	}
 	if stats, err := a.m.Journal().Stats(); err == nil {
 		s.Events, s.FreeBytes = stats.Events, stats.FreeBytes

@@ -13,6 +13,7 @@ import (
 
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/manager"
+	"github.com/statusstore/statusstore/podstatus"
 	"github.com/statusstore/statusstore/projection"
 )
 
@@ -44,6 +45,9 @@ func (a *api) putStatus(w http.ResponseWriter, r *http.Request) error {
 	}
 	if pod.UID == "" {
 		return invalid(pod.Name, "metadata.uid", "is required")
+	}
+	if err := a.checkLive(pod.Namespace, pod.Name, identity{pod.UID, pod.CreationTimestamp, podstatus.IsStatic(pod)}); err != nil {
+		return err
 	}
 	return a.store(w, r, call, pod)
 }
@@ -109,6 +113,9 @@ func checkPathNames(r *http.Request, pod *v1.Pod) error {
 
 // store sets the status and answers with the stored pod.
 func (a *api) store(w http.ResponseWriter, r *http.Request, c write, pod *v1.Pod) error {
+	if err := checkStatus(pod); err != nil {
+		return err
+	}
 	if c.exists {
 		if _, ok := a.m.Entry(pod.UID); !ok {
 			return statusError(http.StatusPreconditionFailed, ReasonPreconditionFailed, "pod %s/%s has no status yet", pod.Namespace, pod.Name)

@@ -19,6 +19,9 @@ import (
 // newest event, if it matches. It turns events into what changes for the client.
 type shown struct {
 	names map[types.NamespacedName]view
+	// before is how pods were when a watch began that does not know what its client
+	// has seen: the object of a pod is forgotten when it is removed.
+	before map[types.NamespacedName]view
 	// complete: what is not in names does not exist. False for a watch that began
 	// at a sequence: it does not know what the client has seen before.
 	complete bool
@@ -41,14 +44,33 @@ type change struct {
 }
 
 func newShown(o listOptions) *shown {
-	return &shown{names: make(map[types.NamespacedName]view), mayLeave: o.changes()}
+	return &shown{names: make(map[types.NamespacedName]view), before: make(map[types.NamespacedName]view), mayLeave: o.changes()}
 }
 
 // begin notes a pod of the initial list.
-func (s *shown) begin(e *projection.Entry, matches bool) {
-	s.names[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = view{
-		uid: e.UID, sequence: e.Sequence, matches: matches, status: e.Status,
+func (s *shown) begin(e *projection.Entry, pod *v1.Pod, matches bool) {
+	s.names[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = beginView(e, pod, matches)
+}
+
+// remember notes a pod that the client may have seen.
+func (s *shown) remember(e *projection.Entry, pod *v1.Pod, matches bool) {
+	s.before[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = beginView(e, pod, matches)
+}
+
+func beginView(e *projection.Entry, pod *v1.Pod, matches bool) view {
+	return view{uid: e.UID, sequence: e.Sequence, matches: matches, labels: pod.Labels, status: e.Status}
+}
+
+// last returns what is known of the pod in view before an event; false if nothing.
+func (s *shown) last(e journal.Event) (view, bool) {
+	if v, ok := s.names[nameOf(e)]; ok {
+		return v, true
 	}
+	v, ok := s.before[nameOf(e)]
+	if !ok || v.sequence >= e.Sequence { // it came later
+		return view{}, false
+	}
+	return v, true
 }
 
 // knows says whether an event was part of the initial list already.
@@ -85,15 +107,19 @@ func (s *shown) set(e journal.Event, pod *v1.Pod, matches bool) []change {
 }
 
 // remove returns what a removal means. The successor, if not nil, is another pod
-// of the same name that matches.
-func (s *shown) remove(e journal.Event, successor *v1.Pod) []change {
-	before, known := s.names[nameOf(e)]
+// of the same name that matches. Unknown says whether the pod counts as seen if
+// nothing is known of it.
+func (s *shown) remove(e journal.Event, successor *v1.Pod, unknown bool) []change {
+	before, known := s.last(e)
 	if known && before.uid != e.UID {
 		return nil // it was not the one in view
 	}
 	delete(s.names, nameOf(e))
+	if known {
+		delete(s.before, nameOf(e))
+	}
 	var changes []change
-	if known && before.matches || !known && !s.complete {
+	if known && before.matches || !known && unknown {
 		before.uid = e.UID
 		changes = append(changes, before.gone(e))
 	}

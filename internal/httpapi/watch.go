@@ -44,6 +44,7 @@ func (a *api) watchPods(w http.ResponseWriter, r *http.Request, o listOptions, f
 	s := &podWatch{a: a, o: o, out: out, cursor: head, shown: newShown(o)}
 	if o.sequence > 0 && !o.initial {
 		s.cursor = o.sequence
+		s.remember()
 	} else if err := s.sendInitial(); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (s *podWatch) sendInitial() error {
 		}
 		pod := s.a.podOf(e)
 		matches := s.o.matches(pod)
-		s.shown.begin(e, matches)
+		s.shown.begin(e, pod, matches)
 		if matches {
 			if err := s.out.send(apiwatch.Added, pod); err != nil {
 				return err
@@ -92,6 +93,16 @@ func (s *podWatch) sendInitial() error {
 		return nil
 	}
 	return s.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+}
+
+// remember notes how pods are, for when they are removed.
+func (s *podWatch) remember() {
+	for _, e := range onePerName(s.a.m.Entries()) {
+		if s.o.namespace == "" || e.Namespace == s.o.namespace {
+			pod := s.a.podOf(e)
+			s.shown.remember(e, pod, s.o.matches(pod))
+		}
+	}
 }
 
 // follow sends what happens until the context ends.
@@ -167,14 +178,42 @@ func (s *podWatch) event(e journal.Event) error {
 	if s.o.namespace != "" && e.Namespace != s.o.namespace || s.shown.knows(e) {
 		return nil
 	}
+	before, known := s.shown.last(e)
 	if e.Kind == journal.KindRemoved {
-		return s.sendAll(s.shown.remove(e, s.successor(e)))
+		// A pod that was removed before the watch began: its client may have seen it.
+		unknown := !known && !s.shown.complete
+		if unknown && !s.o.identifies() {
+			return s.forgotten(e)
+		}
+		return s.sendAll(s.shown.remove(e, s.successor(e), unknown && s.o.matches(s.identity(e))))
 	}
 	pod, err := s.a.podAt(e)
 	if err != nil {
 		return expired("event %d cannot be read: list again", e.Sequence)
 	}
+	if _, stored := s.a.m.Entry(e.UID); !stored {
+		// Removed meanwhile, and its labels are forgotten.
+		switch {
+		case known && before.uid == e.UID:
+			pod.Labels = before.labels
+		case !s.o.labels.Empty() && !e.First && !s.shown.complete:
+			return s.forgotten(e)
+		}
+	}
 	return s.sendAll(s.shown.set(e, pod, s.o.matches(pod)))
+}
+
+// forgotten ends a watch that can't tell whether a pod matched that is removed.
+func (s *podWatch) forgotten(e journal.Event) error {
+	return expired("too old resource version: what pod %s/%s was like at event %d is not kept: list again", e.Namespace, e.Name, e.Sequence)
+}
+
+// identity is what an event alone tells of the pod that it is about.
+func (s *podWatch) identity(e journal.Event) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name, UID: e.UID},
+		Spec:       v1.PodSpec{NodeName: s.a.Node},
+	}
 }
 
 // successor is the pod that comes into view when another one of its name is

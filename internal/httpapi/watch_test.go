@@ -121,7 +121,38 @@ func TestWatch(t *testing.T) {
 	}
 	selected.want("MODIFIED web-1 uid-b end")
 	running.want("DELETED web-1 uid-b end", "DELETED web-0 uid-a 2", "ADDED web-2 uid-c")
-	runningSince.want("DELETED web-1 uid-b end", "DELETED web-0 uid-a", "ADDED web-2 uid-c")
+	runningSince.want("DELETED web-1 uid-b end", "DELETED web-0 uid-a 2", "ADDED web-2 uid-c")
+}
+
+// TestWatch_RemovedOutsideSelector tells nothing of pods that never matched, and
+// what a pod was like that did.
+func TestWatch_RemovedOutsideSelector(t *testing.T) {
+	s := newStore(t)
+	s.mustSet(newPod("web-0", "uid-a", message("a")))
+	s.mustSet(newPod("web-1", "uid-b", message("b")))
+	rv := fmt.Sprintf("&resourceVersion=%d", s.head())
+	byLabel := s.watch(rv + "&labelSelector=app%3Dweb-1")
+	byPhase := s.watch(rv + "&fieldSelector=status.phase%3DFailed")
+	byName := s.watch(rv + "&fieldSelector=metadata.name%3Dweb-1")
+	all := s.watch(rv)
+	for _, uid := range []types.UID{"uid-a", "uid-b"} {
+		if err := s.manager.Remove(t.Context(), uid, journal.ReasonDeleted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mustSet(newPod("web-1", "uid-c", message("c"), phase(v1.PodFailed)))
+	byLabel.want("DELETED web-1 uid-b b", "ADDED web-1 uid-c c")
+	byPhase.want("ADDED web-1 uid-c c")
+	byName.want("DELETED web-1 uid-b b", "ADDED web-1 uid-c c")
+	all.want("DELETED web-0 uid-a a", "DELETED web-1 uid-b b", "ADDED web-1 uid-c c")
+
+	// Removed before the watch began: only the identity is left.
+	s.watch(rv+"&fieldSelector=metadata.name%3Dweb-1").want("DELETED web-1 uid-b", "ADDED web-1 uid-c c")
+	for _, selector := range []string{"&labelSelector=app%3Dweb-1", "&fieldSelector=status.phase%3DRunning"} {
+		if kind, raw := s.watch(rv + selector).raw(); kind != "ERROR" || !strings.Contains(string(raw), `"code":410`) {
+			t.Errorf("%s: got %s %s, want to list again", selector, kind, raw)
+		}
+	}
 }
 
 // TestWatch_Recreated shows the end of the old pod before the new one of its name.

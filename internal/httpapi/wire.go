@@ -76,9 +76,11 @@ type Status struct {
 	Rejected     uint64 `json:"rejected"`
 	JournalBytes int64  `json:"journalBytes"`
 	// LastSyncError is the newest error of talking to the API server; empty if
-	// there was none, or a request has worked since.
+	// there was none. It may be over: ServerFailing tells.
 	LastSyncError     string     `json:"lastSyncError"`
 	LastSyncErrorTime *time.Time `json:"lastSyncErrorTime,omitempty"`
+	// ServerFailing: the last LIST or WATCH failed, or the server is taken for dead.
+	ServerFailing bool `json:"serverFailing"`
 	// Degraded: the last write failed. Reads work, writes are tried again.
 	Degraded       bool   `json:"degraded"`
 	DegradedReason string `json:"degradedReason,omitempty"`
