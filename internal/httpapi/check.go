@@ -29,7 +29,11 @@ func checkStatus(pod *v1.Pod) error {
 	default:
 		return invalid(pod.Name, "status.phase", fmt.Sprintf("%q is none of Pending, Running, Succeeded, Failed and Unknown", pod.Status.Phase))
 	}
-	if n := pod.Status.Size(); n > maxStatusBytes {
+	if pod.Status.Size() <= maxStatusBytes {
+		return nil
+	}
+	// Long termination messages are cut when the status is stored.
+	if n := podstatus.Normalise(pod, &pod.Status).Size(); n > maxStatusBytes {
 		return tooLarge("the status has %d bytes, at most %d are allowed: the API server would never take it", n, maxStatusBytes)
 	}
 	return nil

@@ -252,3 +252,19 @@ func TestSemantics50_BodyIsNotThePreviousStatus(t *testing.T) {
 		t.Errorf("transition time moved from %v to %v without a transition", first, again)
 	}
 }
+
+// C49: termination messages of a megabyte are cut, not refused.
+func TestC49_HugeTerminationMessages(t *testing.T) {
+	s := newStore(t)
+	pod := newPod("web-0", "uid-a", terminated(1))
+	pod.Status.ContainerStatuses[0].State.Terminated.Message = strings.Repeat("é", 600<<10)
+	var got v1.Pod
+	s.mustSet(pod).into(t, http.StatusOK, &got)
+	message := got.Status.ContainerStatuses[0].State.Terminated.Message
+	if len(message) > 12<<10 || len(message) < 4<<10 || strings.Trim(message, "é") != "" {
+		t.Errorf("stored a message of %d bytes", len(message))
+	}
+	if r := s.mustSet(pod); number(t, r.header, HeaderVersion) != 1 {
+		t.Error("the same input made a version")
+	}
+}
