@@ -63,7 +63,7 @@ func NewMetrics() *Metrics {
 		circuitOpen: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "statusstore_sync_circuit_open", Help: "1 while the API server is taken for unreachable."}),
 		terminated: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "statusstore_containers_terminated_total", Help: "Containers that ended."}, []string{"kind", "exit_code"}),
+			Name: "statusstore_containers_terminated_total", Help: "Containers that ended."}, []string{"kind", "exit_code", "reason"}),
 		rejected: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "statusstore_rejected_updates_total", Help: "Updates refused as illegal transitions."}),
 		resizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -88,7 +88,7 @@ func (x *Metrics) attach(m *manager.Manager) {
 func (x *Metrics) Hooks() manager.Hooks {
 	return manager.Hooks{
 		ContainerTerminated: func(_ types.UID, t podstatus.Termination) {
-			x.terminated.WithLabelValues(t.Kind, strconv.Itoa(int(t.ExitCode))).Inc()
+			x.terminated.WithLabelValues(t.Kind, strconv.Itoa(int(t.ExitCode)), t.Reason).Inc()
 		},
 		Rejected: func(*podstatus.TransitionError) { x.rejected.Inc() },
 		ResizeEnded: func(outcome manager.ResizeOutcome, waited time.Duration) {
