@@ -27,7 +27,7 @@ func eventOf(e journal.Event) Event {
 	out := Event{
 		Sequence: e.Sequence, Time: e.Time.UTC(), Epoch: e.Epoch, Kind: e.Kind.String(), Reason: e.Reason,
 		Namespace: e.Namespace, Name: e.Name, UID: e.UID, Version: e.Version,
-		Finished: e.Finished, Attributes: e.Attributes,
+		Incarnation: e.Incarnation, Finished: e.Finished, Attributes: e.Attributes,
 	}
 	if e.Kind == journal.KindSet || e.Kind == journal.KindFinished {
 		status, err := statusAt(e)

@@ -144,21 +144,23 @@ type PodRecordList struct {
 	Pods []PodRecord `json:"pods"`
 }
 
-// Event is an event of the journal: a line of GET PathEvents.
+// Event is an event of the journal: a line of GET PathEvents, in the form that
+// journal-dump prints, too.
 type Event struct {
 	Sequence  journal.Sequence `json:"sequence"`
 	Time      time.Time        `json:"time"`
 	Epoch     journal.Epoch    `json:"epoch"`
 	Kind      string           `json:"kind"`
-	Reason    journal.Reason   `json:"reason,omitempty"`
-	Namespace string           `json:"namespace,omitempty"`
-	Name      string           `json:"name,omitempty"`
-	UID       types.UID        `json:"uid,omitempty"`
-	Version   journal.Version  `json:"version,omitempty"`
+	Reason    journal.Reason   `json:"reason"`
+	Namespace string           `json:"namespace"`
+	Name      string           `json:"name"`
+	UID       types.UID        `json:"uid"`
+	Version   journal.Version  `json:"version"`
 	Status    *v1.PodStatus    `json:"status,omitempty"`
 
-	Finished   bool              `json:"finished,omitempty"`
-	Attributes map[string]string `json:"attributes,omitempty"`
+	Incarnation journal.Incarnation `json:"incarnation,omitempty"`
+	Finished    bool                `json:"finished,omitempty"`
+	Attributes  map[string]string   `json:"attributes,omitempty"`
 	// Error says why a damaged event has nothing but its sequence.
 	Error string `json:"error,omitempty"`
 }
