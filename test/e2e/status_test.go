@@ -5,8 +5,10 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -172,13 +174,23 @@ func TestStatus_EveryField(t *testing.T) {
 	want.Status.ResourceClaimStatuses = claims
 	want.Status.Conditions = append(want.Status.Conditions, v1.PodCondition{Type: "example.com/gate", Status: v1.ConditionTrue})
 	assertLive(t, ns, []*v1.Pod{want})
-	revision := livePod(t, pod).ResourceVersion
 
-	quiet(t, 2)
-	assertVerbs(t, agentRequests(t, since), map[string]int{"list": 1, "watch": 1, "patch": 1})
-	if got := livePod(t, pod).ResourceVersion; got != revision {
-		t.Errorf("the pod changed on the server: resourceVersion %s, was %s", got, revision)
+	// Pass after pass nothing is sent, while a controller goes on with its own
+	// condition. STATUSSTORE_E2E_PASSES=30 makes it five minutes.
+	for pass := range stablePasses(t) {
+		gate := v1.PodCondition{Type: "example.com/gate", Status: v1.ConditionTrue, Message: fmt.Sprint("pass ", pass), LastTransitionTime: startTime}
+		writeAsController(t, pod, v1.PodStatus{Conditions: []v1.PodCondition{gate}})
+		revision := livePod(t, pod).ResourceVersion
+		quiet(t, 1)
+		live := livePod(t, pod)
+		if live.ResourceVersion != revision {
+			t.Errorf("pass %d: the pod changed on the server: resourceVersion %s, was %s", pass, live.ResourceVersion, revision)
+		}
+		if !slices.ContainsFunc(live.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == gate.Type && c.Message == gate.Message }) {
+			t.Errorf("pass %d: the controller's condition is gone: %+v", pass, live.Status.Conditions)
+		}
 	}
+	assertVerbs(t, agentRequests(t, since), map[string]int{"list": 1, "watch": 1, "patch": 1})
 
 	// The same after a restart: what was journalled is what was sent.
 	a.kill(t)
@@ -187,6 +199,20 @@ func TestStatus_EveryField(t *testing.T) {
 	a.waitAcked(t, 1)
 	quiet(t, 1)
 	assertVerbs(t, agentRequests(t, since), map[string]int{"list": 1, "watch": 1})
+}
+
+// stablePasses is how many periodic passes must find nothing to send.
+func stablePasses(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("STATUSSTORE_E2E_PASSES")
+	if text == "" {
+		return 2
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("STATUSSTORE_E2E_PASSES: %v", err)
+	}
+	return n
 }
 
 // TestStatus_DroppedField sends a field that the server throws away because its
