@@ -77,6 +77,10 @@ bench: ## benchmarks; BENCH=regexp BENCHTIME=1s COUNT=1
 controlplane: ## build kube-apiserver and etcd for e2e (minutes the first time)
 	test/controlplane/controlplane.sh build
 
+.PHONY: contrib
+contrib: ## tests of contrib/kubelet, with the control plane's build flags
+	cd contrib/kubelet && CGO_ENABLED=0 GOWORK=off GOFLAGS= $(GO) test -count=1 -buildvcs=false -trimpath -gcflags=all=-dwarf=false ./...
+
 .PHONY: e2e
 e2e: controlplane ## scenarios against a real kube-apiserver
 	$(GO) -C test/e2e test -count=1 -timeout 30m -v .

