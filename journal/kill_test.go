@@ -63,7 +63,7 @@ func appendUntilKilled(path string) int {
 // is an accepted event missing, a version repeated, or the file in need of help.
 func TestG1_KillLoop(t *testing.T) {
 	rounds := 200
-	if testing.Short() {
+	if testing.Short() || raceDetector() {
 		rounds = 20
 	}
 	path := filepath.Join(t.TempDir(), FileName)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -123,4 +125,11 @@ func all(t *testing.T, j *Journal) []Event {
 		events = append(events, e)
 	}
 	return events
+}
+
+// raceDetector reports whether this is a run with -race, in which everything
+// takes five times as long and the counts of the other run need no repetition.
+func raceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

@@ -160,7 +160,7 @@ func TestG8_RandomDamage(t *testing.T) {
 		used = max(used, int(meta.highWater)*4096)
 	}
 	rounds := 200
-	if testing.Short() {
+	if testing.Short() || raceDetector() {
 		rounds = 40
 	}
 	dir := fastDir(t)

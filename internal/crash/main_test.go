@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -76,6 +78,9 @@ func unsupported(err error) {
 func number(t *testing.T, name string, usual int) int {
 	t.Helper()
 	s := os.Getenv(name)
+	if s == "" && raceDetector() {
+		return max(1, usual/6)
+	}
 	if s == "" {
 		return usual
 	}
@@ -109,4 +114,11 @@ func keep(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// raceDetector reports whether this is a run with -race, in which everything
+// takes five times as long and the counts of the other run need no repetition.
+func raceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
