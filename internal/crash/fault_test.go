@@ -234,6 +234,9 @@ var operations = []operation{
 // leaves no trace, no version is given twice, and the journal goes on or says
 // that it can't.
 func TestG10_Faults(t *testing.T) {
+	if raceDetector() {
+		t.Skip("one caller at a time: nothing for the race detector, and TestG10_FaultsAmongMany has many")
+	}
 	if os.Getenv(childEnv) != "fault" {
 		out, skipped := inChild(t, "fault")
 		if skipped != "" {
@@ -270,6 +273,9 @@ func TestG10_Faults(t *testing.T) {
 // failure, somebody else takes the file's lock. The commit that failed may have
 // landed; what follows must not be built on the assumption that it didn't.
 func TestG10_FaultThenLocked(t *testing.T) {
+	if raceDetector() {
+		t.Skip("one caller at a time: nothing for the race detector, and TestG10_FaultsAmongMany has many")
+	}
 	if os.Getenv(childEnv) != "fault" {
 		if _, skipped := inChild(t, "fault"); skipped != "" {
 			t.Skip(skipped)
