@@ -33,7 +33,8 @@
 //
 // # Opening
 //
-// Opening costs O(pods), never O(history): the index, the events that came after
+// Opening costs O(pods) and, of history, only the branch pages of the tree, about a
+// hundredth of the file: the index, the events that came after
 // it was written (about 1024 at most), and each pod's newest event. It
 // checks the lock, both meta pages and the file's length before the engine maps
 // anything, and all that it will serve before it writes anything.
