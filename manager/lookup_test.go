@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/podstatus"
 )
 
@@ -208,5 +210,66 @@ func TestRememberPods_WithAnEmbeddersLookup(t *testing.T) {
 		if _, ok := s.Pod("uid-a"); ok != remember {
 			t.Errorf("RememberPods %v: pod known: %v", remember, ok)
 		}
+	}
+}
+
+// TestCommit_PodIsKnownWhenItsEventIs: whoever hears of an event, as the syncer
+// does, finds the pod, and the static pod behind the mirror's UID.
+func TestCommit_PodIsKnownWhenItsEventIs(t *testing.T) {
+	s := open(t)
+	heard := 0
+	if err := s.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	s.journal, err = journal.Open(s.opts.Path, journal.Options{OnCommit: func(events []journal.Event) {
+		for _, e := range events {
+			if e.Kind != journal.KindSet {
+				continue
+			}
+			heard++
+			if _, ok := s.Pod(e.UID); !ok {
+				t.Errorf("event %d: pod %s is not known", e.Sequence, e.UID)
+			}
+			if _, static := s.pods.MirrorOf(e.UID); !static {
+				t.Errorf("event %d: pod %s is not known as static", e.Sequence, e.UID)
+			}
+		}
+		s.projection.Commit(events)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set(pod(staticPod), runningReady())
+	s.set(pod(staticPod, func(p *v1.Pod) { p.UID = "source-2" }), runningReady())
+	if heard != 2 {
+		t.Errorf("heard of %d events, want 2", heard)
+	}
+}
+
+// TestCommit_FailedWriteLeavesNoPod: what was not stored is not remembered.
+func TestCommit_FailedWriteLeavesNoPod(t *testing.T) {
+	s := open(t)
+	s.set(pod(staticPod), runningReady())
+	known, _ := s.Pod("source")
+	if err := s.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*v1.Pod{
+		pod(staticPod, func(p *v1.Pod) { p.UID = "source-2" }),
+		pod(staticPod, func(p *v1.Pod) { p.Labels = map[string]string{"a": "b"} }),
+	} {
+		if _, err := s.SetPodStatus(t.Context(), p, runningReady(text("new"))); !errors.Is(err, journal.ErrClosed) {
+			t.Fatalf("error %v, want ErrClosed", err)
+		}
+	}
+	if _, ok := s.Pod("source-2"); ok {
+		t.Error("the pod that was not stored is known")
+	}
+	if got, _ := s.Pod("source"); cmp.Diff(known, got) != "" {
+		t.Errorf("the stored pod changed (-want +got):\n%s", cmp.Diff(known, got))
+	}
+	if uid, _ := s.memory.staticNamed(types.NamespacedName{Namespace: "default", Name: "web-0"}); uid != "source" {
+		t.Errorf("the name belongs to %q, want source", uid)
 	}
 }

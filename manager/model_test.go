@@ -180,8 +180,8 @@ func (c *machine) reopen() {
 	}
 }
 
-// comparable is an entry as plain values; statuses byte for byte.
-type comparable struct {
+// comparedEntry is an entry as plain values; statuses byte for byte.
+type comparedEntry struct {
 	Version, Acked journal.Version
 	Incarnation    journal.Incarnation
 	Finished       bool
@@ -189,15 +189,15 @@ type comparable struct {
 	Resize         []v1.PodCondition
 }
 
-func (c *machine) state() map[types.UID]comparable {
-	all := make(map[types.UID]comparable)
+func (c *machine) state() map[types.UID]comparedEntry {
+	all := make(map[types.UID]comparedEntry)
 	for _, e := range c.m.Entries() {
-		all[e.UID] = c.comparable(e)
+		all[e.UID] = c.compared(e)
 	}
 	return all
 }
 
-func (c *machine) comparable(e *projection.Entry) comparable {
+func (c *machine) compared(e *projection.Entry) comparedEntry {
 	encoded, err := podstatus.Encode(e.Status)
 	if err != nil {
 		c.t.Fatal(err)
@@ -206,7 +206,7 @@ func (c *machine) comparable(e *projection.Entry) comparable {
 	for i := range resize {
 		resize[i].LastProbeTime = metav1.Time{} // probes alone are not journalled
 	}
-	return comparable{e.Version, e.Acked, e.Incarnation, e.Finished, string(encoded), resize}
+	return comparedEntry{e.Version, e.Acked, e.Incarnation, e.Finished, string(encoded), resize}
 }
 
 // check compares the whole with the model and with a replay of the history.
@@ -233,7 +233,7 @@ func (c *machine) check() {
 	}
 	for _, e := range replayed.Entries() {
 		live, _ := c.m.Entry(e.UID)
-		want, got := c.comparable(live), c.comparable(e)
+		want, got := c.compared(live), c.compared(e)
 		got.Acked = want.Acked // acks have no history
 		if string(e.Aux) != string(live.Aux) {
 			c.t.Fatalf("%s: resize slots differ", e.UID)

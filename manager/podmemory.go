@@ -79,6 +79,43 @@ func (m *podMemory) stored(uid types.UID, p rememberedPod) {
 	m.keep(uid, p)
 }
 
+// announce keeps a pod whose event is about to be committed: who hears of the
+// event must find the pod, and a static pod's UIDs must be known, or its status
+// has nowhere to go. The function it returns takes that back.
+func (m *podMemory) announce(uid types.UID, p rememberedPod) (withdraw func()) {
+	if m == nil || p.object == nil {
+		return func() {}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, known := m.pods[uid]
+	if known && bytes.Equal(old.object, p.object) {
+		return func() {}
+	}
+	source, linked := m.statics[p.name]
+	p.durable = false
+	m.pods[uid] = p
+	if p.static {
+		m.statics[p.name] = uid
+	}
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		restore(m.pods, uid, old, known)
+		if p.static && m.statics[p.name] == uid {
+			restore(m.statics, p.name, source, linked)
+		}
+	}
+}
+
+func restore[K comparable, V any](in map[K]V, key K, value V, known bool) {
+	if known {
+		in[key] = value
+		return
+	}
+	delete(in, key)
+}
+
 // seen keeps a pod whose status did not change.
 func (m *podMemory) seen(uid types.UID, p rememberedPod) {
 	p.durable = false

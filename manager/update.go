@@ -110,8 +110,10 @@ func (m *Manager) commit(ctx context.Context, w *write) (Change, error) {
 		return Change{}, &InvalidError{Field: "resize", Detail: err.Error()}
 	}
 	e.Object = m.memory.toPersist(e.UID, w.object)
+	withdraw := m.memory.announce(e.UID, w.object)
 	events, err := m.journal.Append(ctx, *e)
 	if err != nil {
+		withdraw()
 		return Change{}, fmt.Errorf("store status of pod %s/%s: %w", e.Namespace, e.Name, err)
 	}
 	stored := events[0]
