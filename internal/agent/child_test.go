@@ -187,7 +187,7 @@ func (p *process) await() bool {
 			return false
 		}
 		p.t.Fatalf("the agent ended before it was ready: %v", p.cmd.ProcessState)
-	case <-time.After(20 * time.Second):
+	case <-time.After(slack * 20 * time.Second):
 		p.t.Fatal("the agent is not ready after 20 s")
 	}
 	return true

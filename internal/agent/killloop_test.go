@@ -121,7 +121,7 @@ func (w *writers) run(p *process, pause time.Duration, write func(*process, *pod
 	}
 	select {
 	case <-first:
-	case <-time.After(10 * time.Second): // all were refused, or had no answer
+	case <-time.After(slack * 10 * time.Second): // all were refused, or had no answer
 	}
 	time.Sleep(pause) // among the writes, at no particular moment
 	p.kill()

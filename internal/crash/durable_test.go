@@ -49,7 +49,7 @@ func TestG1_FaultReadersSeeOnlyDurable(t *testing.T) {
 	}()
 	select {
 	case <-held:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the commit does not get to its second sync")
 	}
 	head := before[0].Sequence

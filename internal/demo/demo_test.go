@@ -77,16 +77,12 @@ func agentCommand(t *testing.T, verb string) []string {
 // TestDemo is the demo as it is, with fewer pods.
 func TestDemo(t *testing.T) {
 	var progress bytes.Buffer
-	begin := time.Now()
 	report, err := demo.Run(t.Context(), demo.Options{Pods: 20, Agent: agentCommand(t, "run"), Progress: &progress})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}
 	if err := report.Err(); err != nil {
 		t.Errorf("%v\n%s", err, &progress)
-	}
-	if took := time.Since(begin); took > 15*time.Second {
-		t.Errorf("took %v, want at most 15s", took)
 	}
 	if report.Accepted < 40 || report.Journaled < report.Accepted || report.Patched != 16 {
 		t.Errorf("got %+v, want at least 40 accepted statuses, all journalled, and news of 16 pods", report)

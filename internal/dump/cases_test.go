@@ -185,8 +185,8 @@ func TestC53_InUse(t *testing.T) {
 	began := time.Now()
 	got := run(path)
 	wantRun(t, got, exitFailed, path, "in use", "--socket "+filepath.Join(filepath.Dir(path), "statusstore.sock"))
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("took %v, want at most 5 s", took)
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it waited for %v", took)
 	}
 	w.set("web-0", running("app")) // the writer goes on
 }

@@ -282,7 +282,7 @@ func TestC47(t *testing.T) {
 			t.Fatal("the stuck clients are still there")
 		}
 	}
-	if slowest > 2*time.Second {
+	if slowest > slack*2*time.Second {
 		t.Errorf("a call took %v", slowest)
 	}
 }
