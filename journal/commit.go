@@ -171,6 +171,7 @@ func (j *Journal) assign(p *plan, in *Event, payload payload) {
 	e.Epoch = p.head.Epoch
 	old, known := j.lookup(p, e.UID)
 	if indexed(e.Kind) {
+		e.First = !known || old.Removed || e.First && e.Kind == KindSet
 		pod := p.head.next(old, known, &e)
 		if _, again := p.pods[e.UID]; again {
 			delete(p.added, old.Newest)
@@ -179,7 +180,6 @@ func (j *Journal) assign(p *plan, in *Event, payload payload) {
 		}
 		p.pods[e.UID], p.added[e.Sequence] = pod, true
 		e.Version, e.Incarnation, e.Finished = pod.Version, pod.Incarnation, pod.Finished
-		e.First = !known || old.Removed
 	} else {
 		e.Version, e.Incarnation, e.Finished, e.First = old.Version, old.Incarnation, false, false
 	}

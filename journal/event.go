@@ -21,7 +21,7 @@ type Version uint64
 type Epoch uint64
 
 // Incarnation counts the lives of a pod UID: it grows by one when a status is
-// set after the UID was removed. The first is 1.
+// set after the UID was removed, or when its writer says so. The first is 1.
 type Incarnation uint32
 
 // Kind says what an event does to the projection.
@@ -110,8 +110,10 @@ type Event struct {
 	Name      string
 	Reason    Reason
 
-	// First marks the first event of an incarnation. Assigned by Append: a version
-	// of 1 does not tell, since versions go on where earlier ones were forgotten.
+	// First marks the first event of an incarnation. A version of 1 does not tell,
+	// since versions go on where earlier ones were forgotten. Append sets it for
+	// pods that are new or were removed; who sets it in a set event begins an
+	// incarnation of a pod that is there.
 	First bool
 
 	// Finished is the durable mark. Append keeps it set on all later events of

@@ -48,7 +48,7 @@ func (h *head) next(old podIndex, known bool, e *Event) podIndex {
 	if !known {
 		p = podIndex{Version: h.Floor, Incarnation: 0, Removed: true}
 	}
-	if p.Removed {
+	if p.Removed || e.First {
 		p.Incarnation++
 		p.Finished = false
 	}

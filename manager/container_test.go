@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/podstatus"
 	"github.com/statusstore/statusstore/projection"
 )
 
@@ -127,6 +128,39 @@ func TestC12_RestartKeepsStarted(t *testing.T) {
 	startup(true, OutcomeUnchanged)
 	s.wantVersion("uid-a", 3)
 	s.wantKinds("set/set", "set/startup", "set/startup")
+}
+
+// TestContainerProbes_FollowTheContainerID: what a probe has found survives the
+// agent, but not the container.
+func TestContainerProbes_FollowTheContainerID(t *testing.T) {
+	s := open(t)
+	want := func(id string, readiness, startup podstatus.ProbeResult) {
+		t.Helper()
+		for range 2 {
+			if got := s.ContainerReadiness("uid-a", id); got != readiness {
+				t.Errorf("readiness of %s: %v, want %v", id, got, readiness)
+			}
+			if got := s.ContainerStartup("uid-a", id); got != startup {
+				t.Errorf("startup of %s: %v, want %v", id, got, startup)
+			}
+			s.reopen()
+		}
+	}
+	want(appID, podstatus.ProbeUnknown, podstatus.ProbeUnknown)
+	s.set(pod(), status(v1.PodRunning, running("app", appID, true), running("side", sideID, false)))
+	s.wantReadiness("uid-a", sideID, true, OutcomeApplied, nil)
+	s.wantReadiness("uid-a", appID, false, OutcomeApplied, nil)
+	want(appID, podstatus.ProbeFailure, podstatus.ProbeSuccess)
+	want(sideID, podstatus.ProbeSuccess, podstatus.ProbeSuccess)
+	// The container restarts: a late result of the old one finds nobody.
+	s.set(pod(), status(v1.PodRunning, running("app", "containerd://again", false), running("side", sideID, true)))
+	s.wantReadiness("uid-a", appID, true, OutcomeUnknownContainer, ErrUnknownContainer)
+	want(appID, podstatus.ProbeUnknown, podstatus.ProbeUnknown)
+	want("containerd://again", podstatus.ProbeFailure, podstatus.ProbeSuccess)
+	if _, err := s.RemoveOrphanedStatuses(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	want(sideID, podstatus.ProbeUnknown, podstatus.ProbeUnknown)
 }
 
 func TestSemantics23_VolumeHealth(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 // may be nil. They run on the goroutines of calls and may call the manager; a slow
 // hook delays callers.
 type Hooks struct {
-	// Notify gets each new version of a pod, in the order of versions (SEMANTICS
-	// 56), one call at a time. Versions that come faster than Notify returns are
+	// Notify gets each new version of a pod's status, in the order of versions
+	// (SEMANTICS 56), one call at a time; resize slots alone are no news. Versions that come faster than Notify returns are
 	// told as one, the newest, with Added kept.
 	Notify func(Notification)
 	// ContainerTerminated gets each container that ended, once (SEMANTICS 53).
@@ -26,8 +26,8 @@ type Hooks struct {
 	ContainerTerminated func(types.UID, podstatus.Termination)
 	// Rejected gets each refused update (SEMANTICS 55), repetitions included.
 	Rejected func(*podstatus.TransitionError)
-	// ResizeEnded gets how long a deferred resize has waited (SEMANTICS 33).
-	ResizeEnded func(ResizeOutcome, time.Duration)
+	// ResizeEnded gets how long a pod's deferred resize has waited (SEMANTICS 33).
+	ResizeEnded func(types.UID, ResizeOutcome, time.Duration)
 }
 
 // NotificationKind says what became of a pod.

@@ -33,6 +33,9 @@ func TestSemantics56_Notifications(t *testing.T) {
 	if _, err := s.SetPodStatus(t.Context(), p, runningReady()); err != nil { // unchanged
 		t.Fatal(err)
 	}
+	if _, err := s.SetPodResizePending(t.Context(), "uid-a", v1.PodReasonDeferred, "", 1); err != nil { // not the status
+		t.Fatal(err)
+	}
 	s.wantReadiness("uid-a", appID, false, OutcomeApplied, nil)
 	if _, err := s.TerminatePod(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -48,9 +51,9 @@ func TestSemantics56_Notifications(t *testing.T) {
 	}
 	want := []string{
 		"updated default/web-0 1 added Running",
-		"updated default/web-0 2 Running",
-		"removed default/web-0 3 Failed",
+		"updated default/web-0 3 Running",
 		"removed default/web-0 4 Failed",
+		"removed default/web-0 5 Failed",
 		"updated default/web-1 1 Running",
 		"updated default/web-2 1 added Running",
 		"removed default/web-2 2 Running",

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusstore/statusstore/journal"
+	"github.com/statusstore/statusstore/podstatus"
 	"github.com/statusstore/statusstore/projection"
 )
 
@@ -21,6 +22,25 @@ func (m *Manager) GetPodStatus(uid types.UID) (*v1.PodStatus, bool) {
 		return nil, false
 	}
 	return e.Status.DeepCopy(), true
+}
+
+// ContainerReadiness returns what is known of the readiness of a container, named
+// by its full ID: after a restart of the agent what was known before it, and for
+// another ID nothing. Ask it instead of taking a container for unready until its
+// first probe. Either UID of a static pod and its mirror will do.
+func (m *Manager) ContainerReadiness(uid types.UID, containerID string) podstatus.ProbeResult {
+	if e, ok := m.Entry(uid); ok {
+		return podstatus.Readiness(e.Status, containerID)
+	}
+	return podstatus.ProbeUnknown
+}
+
+// ContainerStartup is ContainerReadiness for the start of a container.
+func (m *Manager) ContainerStartup(uid types.UID, containerID string) podstatus.ProbeResult {
+	if e, ok := m.Entry(uid); ok {
+		return podstatus.Startup(e.Status, containerID)
+	}
+	return podstatus.ProbeUnknown
 }
 
 // Entry returns what is stored of a pod, by either UID. Entries are shared and must

@@ -94,8 +94,8 @@ func (m *Manager) remove(ctx context.Context, uids []types.UID, reason journal.R
 		}
 		removed := make([]types.UID, 0, len(events))
 		for i := range events {
-			m.forget(events[i].UID, func(since time.Time) {
-				ended = append(ended, func() { m.resizeTerminated(since) })
+			m.forget(events[i].UID, func(uid types.UID, since time.Time) {
+				ended = append(ended, func() { m.resizeTerminated(uid, since) })
 			})
 			removed = append(removed, events[i].UID)
 		}
@@ -104,7 +104,7 @@ func (m *Manager) remove(ctx context.Context, uids []types.UID, reason journal.R
 }
 
 // forget drops what is kept about a removed pod beside its entry.
-func (m *Manager) forget(uid types.UID, deferredResize func(since time.Time)) {
+func (m *Manager) forget(uid types.UID, deferredResize func(uid types.UID, since time.Time)) {
 	m.resizes.drop(uid, deferredResize)
 	m.memory.forget(uid)
 	m.rejections.clear(uid)

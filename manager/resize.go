@@ -34,8 +34,9 @@ const (
 // its reason or generation differed.
 func (m *Manager) SetPodResizePending(ctx context.Context, uid types.UID, reason, message string, generation int64) (bool, error) {
 	var changed bool
-	err := m.editResize(ctx, uid, func(r podstatus.Resize) podstatus.Resize {
-		r, changed = r.SetPending(reason, message, generation, time.Now())
+	err := m.editResize(ctx, uid, func(s slots) podstatus.Resize {
+		var r podstatus.Resize
+		r, changed = s.SetPending(reason, message, generation, time.Now())
 		return r
 	})
 	return changed && err == nil, err
@@ -47,8 +48,9 @@ func (m *Manager) SetPodResizePending(ctx context.Context, uid types.UID, reason
 func (m *Manager) SetPodResizeInProgress(ctx context.Context, uid types.UID, reason, message string, generation int64) (int64, bool, error) {
 	var effective int64
 	var changed bool
-	err := m.editResize(ctx, uid, func(r podstatus.Resize) podstatus.Resize {
-		r, effective, changed = r.SetInProgress(reason, message, generation, time.Now())
+	err := m.editResize(ctx, uid, func(s slots) podstatus.Resize {
+		var r podstatus.Resize
+		r, effective, changed = s.SetInProgress(reason, message, generation, time.Now())
 		return r
 	})
 	if err != nil {
@@ -62,13 +64,13 @@ func (m *Manager) SetPodResizeInProgress(ctx context.Context, uid types.UID, rea
 func (m *Manager) ClearPodResizePending(ctx context.Context, uid types.UID, outcome ResizeOutcome) error {
 	var since time.Time
 	var deferred bool
-	err := m.editResize(ctx, uid, func(r podstatus.Resize) podstatus.Resize {
-		since, deferred = r.Deferred()
-		r, _ = r.ClearPending()
+	err := m.editResize(ctx, uid, func(s slots) podstatus.Resize {
+		since, deferred = s.Deferred()
+		r, _ := s.ClearPending()
 		return r
 	})
 	if err == nil && deferred {
-		m.resizeEnded(outcome, since)
+		m.resizeEnded(uid, outcome, since)
 	}
 	return err
 }
@@ -78,8 +80,9 @@ func (m *Manager) ClearPodResizePending(ctx context.Context, uid types.UID, outc
 func (m *Manager) ClearPodResizeInProgress(ctx context.Context, uid types.UID) (int64, bool, error) {
 	var generation int64
 	var cleared bool
-	err := m.editResize(ctx, uid, func(r podstatus.Resize) podstatus.Resize {
-		r, generation, cleared = r.ClearInProgress()
+	err := m.editResize(ctx, uid, func(s slots) podstatus.Resize {
+		var r podstatus.Resize
+		r, generation, cleared = s.ClearInProgress()
 		return r
 	})
 	if err != nil {
@@ -89,11 +92,12 @@ func (m *Manager) ClearPodResizeInProgress(ctx context.Context, uid types.UID) (
 }
 
 // BackfillPodResize fills empty slots from the statuses in pods, as the API server
-// has them (SEMANTICS 36). Journalled slots win; a mirror pod stands for its static pod.
+// has them (SEMANTICS 36). Journalled slots win, those that were cleared included; a
+// mirror pod stands for its static pod.
 func (m *Manager) BackfillPodResize(ctx context.Context, pods []*v1.Pod) error {
 	for _, pod := range pods {
-		err := m.editResize(ctx, m.resolve(pod.UID), func(r podstatus.Resize) podstatus.Resize {
-			return r.Backfill(&pod.Status, time.Now())
+		err := m.editResize(ctx, m.resolve(pod.UID), func(s slots) podstatus.Resize {
+			return s.backfill(&pod.Status, time.Now())
 		})
 		if err != nil {
 			return err
@@ -122,14 +126,14 @@ func (m *Manager) IsPodResizeInfeasible(uid types.UID) bool {
 
 // editResize changes a pod's slots under its lock and journals what is more than a
 // probe.
-func (m *Manager) editResize(ctx context.Context, uid types.UID, edit func(podstatus.Resize) podstatus.Resize) error {
+func (m *Manager) editResize(ctx context.Context, uid types.UID, edit func(slots) podstatus.Resize) error {
 	if uid == "" {
 		return &InvalidError{Field: "uid", Detail: "is required"}
 	}
 	_, err := m.update(ctx, uid, func(entry *projection.Entry) (*write, Change, error) {
 		old := m.resizes.get(uid)
-		next := edit(old)
-		if entry == nil || sameResize(old, next) {
+		next := old.with(edit(old))
+		if entry == nil || sameResize(old.Resize, next.Resize) {
 			m.resizes.put(uid, next)
 			return nil, Change{}, nil
 		}
@@ -138,16 +142,18 @@ func (m *Manager) editResize(ctx context.Context, uid types.UID, edit func(podst
 				Kind: journal.KindSet, UID: uid, Namespace: entry.Namespace, Name: entry.Name,
 				Reason: journal.ReasonResize, Finished: entry.Finished,
 			},
-			status: entry.Status, resize: &next, removed: entry.Finished,
+			status: entry.Status, resize: &next,
 		}, Change{}, nil
 	})
 	return err
 }
 
-func (m *Manager) resizeEnded(outcome ResizeOutcome, since time.Time) {
+func (m *Manager) resizeEnded(uid types.UID, outcome ResizeOutcome, since time.Time) {
 	if hook := m.opts.Hooks.ResizeEnded; hook != nil {
-		hook(outcome, time.Since(since))
+		hook(uid, outcome, time.Since(since))
 	}
 }
 
-func (m *Manager) resizeTerminated(since time.Time) { m.resizeEnded(ResizeTerminated, since) }
+func (m *Manager) resizeTerminated(uid types.UID, since time.Time) {
+	m.resizeEnded(uid, ResizeTerminated, since)
+}

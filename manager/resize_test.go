@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,12 +105,15 @@ func TestResize_BeforeTheFirstStatus(t *testing.T) {
 func TestSemantics33_HowLongADeferredResizeWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type ended struct {
+			UID     types.UID
 			Outcome ResizeOutcome
 			Waited  time.Duration
 		}
 		var got []ended
 		s := open(t, func(o *Options) {
-			o.Hooks.ResizeEnded = func(outcome ResizeOutcome, waited time.Duration) { got = append(got, ended{outcome, waited}) }
+			o.Hooks.ResizeEnded = func(uid types.UID, outcome ResizeOutcome, waited time.Duration) {
+				got = append(got, ended{uid, outcome, waited})
+			}
 		})
 		wait := func(uid types.UID, reason string) {
 			if _, err := s.SetPodResizePending(t.Context(), uid, reason, "", 1); err != nil {
@@ -134,7 +138,7 @@ func TestSemantics33_HowLongADeferredResizeWaited(t *testing.T) {
 		if _, err := s.RemoveOrphanedStatuses(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		want := []ended{{ResizeReverted, time.Minute}, {ResizeTerminated, 2 * time.Minute}, {ResizeTerminated, time.Minute}}
+		want := []ended{{"uid-a", ResizeReverted, time.Minute}, {"uid-a", ResizeTerminated, 2 * time.Minute}, {"early", ResizeTerminated, time.Minute}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
@@ -162,6 +166,50 @@ func TestSemantics36_Backfill(t *testing.T) {
 		s.reopen()
 	}
 	s.wantKinds("set/set", "set/resize", "set/resize")
+}
+
+// TestSemantics36_BackfillLeavesClearedSlots: the API server may still show a resize
+// that ended just before the agent did.
+func TestSemantics36_BackfillLeavesClearedSlots(t *testing.T) {
+	s := open(t)
+	s.set(pod(), runningReady())
+	api := pod(withStatus(status(v1.PodRunning,
+		condition(v1.PodResizePending, v1.ConditionTrue, message("old")),
+		condition(v1.PodResizeInProgress, v1.ConditionTrue, message("old")))))
+	backfill := func(want ...v1.PodConditionType) {
+		t.Helper()
+		for range 2 {
+			if err := s.BackfillPodResize(t.Context(), []*v1.Pod{api}); err != nil {
+				t.Fatal(err)
+			}
+			var got []v1.PodConditionType
+			for _, c := range s.ResizeConditions("uid-a") {
+				got = append(got, c.Type)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("slots %v, want %v", got, want)
+			}
+			s.reopen()
+		}
+	}
+	backfill(v1.PodResizePending, v1.PodResizeInProgress)
+	if err := s.ClearPodResizePending(t.Context(), "uid-a", ResizeAccepted); err != nil {
+		t.Fatal(err)
+	}
+	backfill(v1.PodResizeInProgress)
+	if _, cleared, err := s.ClearPodResizeInProgress(t.Context(), "uid-a"); err != nil || !cleared {
+		t.Fatalf("cleared %v, %v", cleared, err)
+	}
+	backfill()
+	if _, err := s.SetPodResizePending(t.Context(), "uid-a", v1.PodReasonDeferred, "anew", 2); err != nil {
+		t.Fatal(err)
+	}
+	backfill(v1.PodResizePending)
+	if _, err := s.RemoveOrphanedStatuses(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.set(pod(), runningReady())
+	backfill(v1.PodResizePending, v1.PodResizeInProgress) // another life
 }
 
 func TestSemantics37_Counts(t *testing.T) {

@@ -4,6 +4,7 @@ package manager
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,25 +15,53 @@ import (
 	"github.com/statusstore/statusstore/podstatus"
 )
 
-// resizeSlots are the resize conditions of all pods that have one.
+// slots are a pod's resize conditions. One that was emptied is known to be empty:
+// the API server's copy may still have the condition, and must not bring it back.
+type slots struct {
+	podstatus.Resize
+	pendingCleared, inProgressCleared bool
+}
+
+// with returns the slots after a change of the conditions.
+func (s slots) with(r podstatus.Resize) slots {
+	return slots{
+		Resize:            r,
+		pendingCleared:    r.Pending == nil && (s.pendingCleared || s.Pending != nil),
+		inProgressCleared: r.InProgress == nil && (s.inProgressCleared || s.InProgress != nil),
+	}
+}
+
+// backfill fills the slots of which nothing is known (SEMANTICS 36).
+func (s slots) backfill(status *v1.PodStatus, now time.Time) podstatus.Resize {
+	r := s.Backfill(status, now)
+	if s.pendingCleared {
+		r.Pending = nil
+	}
+	if s.inProgressCleared {
+		r.InProgress = nil
+	}
+	return r
+}
+
+// resizeSlots are the resize slots of all pods that have or had a condition there.
 type resizeSlots struct {
 	// mu guards pods. A pod's slots are only changed under the pod's lock.
 	mu   sync.Mutex
-	pods map[types.UID]podstatus.Resize
+	pods map[types.UID]slots
 }
 
-func newResizeSlots() *resizeSlots { return &resizeSlots{pods: make(map[types.UID]podstatus.Resize)} }
+func newResizeSlots() *resizeSlots { return &resizeSlots{pods: make(map[types.UID]slots)} }
 
-func (s *resizeSlots) get(uid types.UID) podstatus.Resize {
+func (s *resizeSlots) get(uid types.UID) slots {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pods[uid]
 }
 
-func (s *resizeSlots) put(uid types.UID, r podstatus.Resize) {
+func (s *resizeSlots) put(uid types.UID, r slots) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Pending == nil && r.InProgress == nil {
+	if r == (slots{}) {
 		delete(s.pods, uid)
 		return
 	}
@@ -40,18 +69,18 @@ func (s *resizeSlots) put(uid types.UID, r podstatus.Resize) {
 }
 
 // drop empties a pod's slots and tells of a deferred resize that ends with it.
-func (s *resizeSlots) drop(uid types.UID, terminated func(since time.Time)) {
+func (s *resizeSlots) drop(uid types.UID, terminated func(uid types.UID, since time.Time)) {
 	s.mu.Lock()
 	since, deferred := s.pods[uid].Deferred()
 	delete(s.pods, uid)
 	s.mu.Unlock()
 	if deferred {
-		terminated(since)
+		terminated(uid, since)
 	}
 }
 
 // retain drops the slots of all other pods.
-func (s *resizeSlots) retain(keep func(types.UID) bool, terminated func(since time.Time)) {
+func (s *resizeSlots) retain(keep func(types.UID) bool, terminated func(uid types.UID, since time.Time)) {
 	s.mu.Lock()
 	var gone []types.UID
 	for uid := range s.pods {
@@ -96,14 +125,10 @@ func (m *Manager) ResizeCounts() []ResizeCount {
 	return out
 }
 
-func (s *resizeSlots) all() map[types.UID]podstatus.Resize {
+func (s *resizeSlots) all() map[types.UID]slots {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make(map[types.UID]podstatus.Resize, len(s.pods))
-	for uid, r := range s.pods {
-		all[uid] = r
-	}
-	return all
+	return maps.Clone(s.pods)
 }
 
 // systemPriority is where the priorities of system classes begin.
@@ -139,12 +164,19 @@ func sameSlot(a, b *v1.PodCondition) bool {
 }
 
 // resizeFormat is the first byte of an event's Aux. The rest is a PodStatus as
-// protobuf that has the conditions of the slots and nothing else.
+// protobuf that has the conditions of the slots and nothing else. A condition with
+// status False stands for a slot that was emptied.
 const resizeFormat = 1
 
-// encodeResize returns nil for empty slots.
-func encodeResize(r podstatus.Resize) ([]byte, error) {
-	conditions := r.List()
+// encodeResize returns nil for slots that nobody ever filled.
+func encodeResize(s slots) ([]byte, error) {
+	conditions := s.List()
+	if s.pendingCleared {
+		conditions = append(conditions, v1.PodCondition{Type: v1.PodResizePending, Status: v1.ConditionFalse})
+	}
+	if s.inProgressCleared {
+		conditions = append(conditions, v1.PodCondition{Type: v1.PodResizeInProgress, Status: v1.ConditionFalse})
+	}
 	if len(conditions) == 0 {
 		return nil, nil
 	}
@@ -155,16 +187,29 @@ func encodeResize(r podstatus.Resize) ([]byte, error) {
 	return append([]byte{resizeFormat}, body...), nil
 }
 
-func decodeResize(aux []byte) (podstatus.Resize, error) {
+func decodeResize(aux []byte) (slots, error) {
 	if len(aux) == 0 {
-		return podstatus.Resize{}, nil
+		return slots{}, nil
 	}
 	if aux[0] != resizeFormat {
-		return podstatus.Resize{}, fmt.Errorf("resize slots have format %d: %w", aux[0], journal.ErrNewerFormat)
+		return slots{}, fmt.Errorf("resize slots have format %d: %w", aux[0], journal.ErrNewerFormat)
 	}
 	status, err := podstatus.Decode(aux[1:])
 	if err != nil {
-		return podstatus.Resize{}, err
+		return slots{}, err
 	}
-	return podstatus.ResizeOf(status.Conditions), nil
+	var s slots
+	var filled []v1.PodCondition
+	for _, c := range status.Conditions {
+		switch {
+		case c.Status == v1.ConditionTrue:
+			filled = append(filled, c)
+		case c.Type == v1.PodResizePending:
+			s.pendingCleared = true
+		case c.Type == v1.PodResizeInProgress:
+			s.inProgressCleared = true
+		}
+	}
+	s.Resize = podstatus.ResizeOf(filled)
+	return s, nil
 }

@@ -74,12 +74,15 @@ func (m *Manager) planStatus(ctx context.Context, r request, entry *projection.E
 		return nil, unchanged(entry), nil
 	}
 	finished := entry != nil && entry.Finished && !r.static
+	event := r.event(reason)
+	// A static pod comes back under its UID, and may do so before it was removed.
+	event.First = entry != nil && entry.Finished && r.static && reason == journal.ReasonSet
 	if finished {
 		m.log.Info("status of a finished pod changes; it stays finished",
 			logkey.UID, r.uid, logkey.Namespace, r.pod.Namespace, logkey.Name, r.pod.Name, logkey.Version, entry.Version)
 	}
 	return &write{
-		event: r.event(reason), status: result.Status, terminated: result.Terminated, object: r.object,
+		event: event, status: result.Status, terminated: result.Terminated, object: r.object,
 		added: entry == nil && !deleting, removed: finished,
 	}, Change{}, nil
 }

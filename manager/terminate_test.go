@@ -5,11 +5,13 @@ package manager
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/podstatus"
 )
 
@@ -82,6 +84,55 @@ func TestSemantics47_OnceFinishedAlwaysFinished(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "finished pod changes") {
 		t.Errorf("log %q does not mention it", log.String())
+	}
+}
+
+// TestIncarnation_StaticPodReturns: a static pod keeps its UID; when it runs again
+// after its end, that is a new life with the old one's history before it.
+func TestIncarnation_StaticPodReturns(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		s := open(t)
+		p := pod(staticPod)
+		s.set(p, runningReady())
+		if _, err := s.TerminatePod(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		want := func(incarnation journal.Incarnation, finished bool) {
+			t.Helper()
+			for range 2 {
+				if e, _ := s.Entry("source"); e == nil || e.Incarnation != incarnation || e.Finished != finished {
+					t.Errorf("removed %v: entry %+v, want incarnation %d, finished %v", removed, e, incarnation, finished)
+				}
+				s.reopen()
+			}
+		}
+		want(1, true)
+		if removed {
+			if _, err := s.RemoveOrphanedStatuses(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.set(p, status(v1.PodRunning, text("again")))
+		want(2, false)
+		s.set(p, status(v1.PodRunning, text("and on")))
+		want(2, false)
+		var lives []journal.Incarnation
+		var firsts []journal.Sequence
+		for e, err := range s.Journal().Events(0, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.UID != "source" {
+				continue
+			}
+			lives = append(lives, e.Incarnation)
+			if e.First {
+				firsts = append(firsts, e.Sequence)
+			}
+		}
+		if !slices.IsSorted(lives) || lives[0] != 1 || lives[len(lives)-1] != 2 || len(firsts) != 2 {
+			t.Errorf("removed %v: history has incarnations %v, begun by %v; want two", removed, lives, firsts)
+		}
 	}
 }
 

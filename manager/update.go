@@ -24,7 +24,7 @@ type write struct {
 	added      bool // for the notification
 	removed    bool // for the notification
 	object     rememberedPod
-	resize     *podstatus.Resize // the slots, if this write changes them
+	resize     *slots // if this write changes them
 }
 
 // update is the way every call about one pod takes: under the pod's lock, plan
@@ -122,14 +122,16 @@ func (m *Manager) commit(ctx context.Context, w *write) (Change, error) {
 		m.resizes.put(e.UID, resize)
 	}
 	m.rejections.clear(e.UID)
-	kind := NotifyUpdated
-	if w.removed {
-		kind = NotifyRemoved
+	if w.resize == nil { // slots are not part of the status
+		kind := NotifyUpdated
+		if w.removed {
+			kind = NotifyRemoved
+		}
+		m.notifier.enqueue(Notification{
+			Kind: kind, Added: w.added, UID: e.UID, Namespace: e.Namespace, Name: e.Name,
+			Version: stored.Version, Status: w.status,
+		})
 	}
-	m.notifier.enqueue(Notification{
-		Kind: kind, Added: w.added, UID: e.UID, Namespace: e.Namespace, Name: e.Name,
-		Version: stored.Version, Status: w.status,
-	})
 	return Change{UID: e.UID, Changed: true, Version: stored.Version, Sequence: stored.Sequence, stored: w.status}, nil
 }
 

@@ -68,9 +68,9 @@ type Observer interface {
 	// Request was answered. Verb is PATCH, GET or DELETE; outcome is "ok" or the
 	// reason that Failing shows.
 	Request(verb, outcome string, took time.Duration)
-	// Delivered: a version was acked that long after the oldest version that was
-	// not (SEMANTICS 95).
-	Delivered(latency time.Duration)
+	// Delivered: a version of the pod was acked that long after the oldest version
+	// that was not (SEMANTICS 95).
+	Delivered(pod types.UID, latency time.Duration)
 	// Circuit: the API server is taken for dead (open) or alive again.
 	Circuit(open bool)
 }
@@ -85,5 +85,5 @@ func (ordinaryPods) ResolveUID(uid types.UID) types.UID   { return uid }
 type blindObserver struct{}
 
 func (blindObserver) Request(string, string, time.Duration) {}
-func (blindObserver) Delivered(time.Duration)               {}
+func (blindObserver) Delivered(types.UID, time.Duration)    {}
 func (blindObserver) Circuit(bool)                          {}

@@ -320,7 +320,7 @@ func (w *turn) ack(live types.UID) {
 	w.s.o.Acks.Ack(w.uid, live, w.entry.Version)
 	w.s.needFlush()
 	if w.entry.Pending() && !w.entry.PendingSince.IsZero() {
-		w.s.o.Observer.Delivered(time.Since(w.entry.PendingSince))
+		w.s.o.Observer.Delivered(w.uid, time.Since(w.entry.PendingSince))
 	}
 }
 

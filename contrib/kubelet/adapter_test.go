@@ -345,7 +345,7 @@ func TestNotifiers(t *testing.T) {
 type counts struct{ requests, delivered, circuits atomic.Int32 }
 
 func (c *counts) Request(string, string, time.Duration) { c.requests.Add(1) }
-func (c *counts) Delivered(time.Duration)               { c.delivered.Add(1) }
+func (c *counts) Delivered(types.UID, time.Duration)    { c.delivered.Add(1) }
 func (c *counts) Circuit(bool)                          { c.circuits.Add(1) }
 
 func TestStoreHooks_AreCalledToo(t *testing.T) {
@@ -359,13 +359,13 @@ func TestStoreHooks_AreCalledToo(t *testing.T) {
 	w.opts.Store.Hooks = manager.Hooks{
 		Notify:              func(n manager.Notification) { got = append(got, string(n.Kind)) },
 		ContainerTerminated: func(_ types.UID, e podstatus.Termination) { got = append(got, e.Container) },
-		ResizeEnded:         func(o manager.ResizeOutcome, _ time.Duration) { got = append(got, string(o)) },
+		ResizeEnded:         func(_ types.UID, o manager.ResizeOutcome, _ time.Duration) { got = append(got, string(o)) },
 	}
 	w.open()
 	w.SetPodStatus(quiet, pod(), running(containers(ended("app", 1), runs("side", true))))
 	w.SetPodResizePendingCondition("uid-web", v1.PodReasonDeferred, "", 1)
 	w.ClearPodResizePendingCondition("uid-web", metrics.DeferredResizeResolutionReverted)
-	want := []string{"app", "updated", "updated", "updated", "reverted"}
+	want := []string{"app", "updated", "reverted"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("hooks (-want +got):\n%s", diff)
 	}

@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/kubelet/metrics"
 
 	"github.com/statusstore/statusstore/internal/fakeapi"
 )
@@ -73,6 +74,18 @@ func TestDifferences(t *testing.T) {
 			}},
 			look:  func(s *side) string { return s.GetPodResizeConditions("uid-web")[0].Reason },
 			stock: "Infeasible", ours: "Deferred",
+		},
+		{
+			name: "36 a slot that was cleared stays empty", pods: []*v1.Pod{pod(with(resizePending))},
+			steps: []func(*side){setting(pod(), running()), func(s *side) {
+				s.SetPodResizePendingCondition("uid-web", v1.PodReasonDeferred, "", 4)
+				s.ClearPodResizePendingCondition("uid-web", metrics.DeferredResizeResolutionAccepted)
+				p, _ := s.api.Pod(namespace, "web")
+				resizePending(&p.Status)
+				s.BackfillPodResizeConditions([]*v1.Pod{p})
+			}},
+			look:  func(s *side) string { return fmt.Sprint(len(s.GetPodResizeConditions("uid-web"))) },
+			stock: "1", ours: "0",
 		},
 		{
 			name: "37 98 slots of an orphan that had no status", pods: []*v1.Pod{pod()},

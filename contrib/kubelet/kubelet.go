@@ -43,8 +43,8 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{log: o.Logger, pods: newPodLookup(o.Pods)}
-	m.notifiers = notifiers{pods: m.pods, log: m.log, hook: o.Store.Hooks.Notify, entry: m.entry}
-	m.startup = startup{helper: o.StartupLatency, log: m.log, pods: m.pods, next: o.Store.Sync.Observer, entries: m.entries}
+	m.notifiers = notifiers{pods: m.pods, log: m.log, hook: o.Store.Hooks.Notify}
+	m.startup = startup{helper: o.StartupLatency, log: m.log, pods: m.pods, next: o.Store.Sync.Observer, entry: m.entry}
 	m.resizes = resizes{pods: m.pods, conditions: m.conditions}
 
 	store := o.Store
@@ -57,17 +57,16 @@ func New(o Options) (*Manager, error) {
 			hook(uid, t)
 		}
 	}
-	store.Hooks.ResizeEnded = func(outcome manager.ResizeOutcome, waited time.Duration) {
+	store.Hooks.ResizeEnded = func(uid types.UID, outcome manager.ResizeOutcome, waited time.Duration) {
 		m.resizes.hook(outcome, waited)
 		if hook := o.Store.Hooks.ResizeEnded; hook != nil {
-			hook(outcome, waited)
+			hook(uid, outcome, waited)
 		}
 	}
 	if m.store, err = manager.Open(store); err != nil {
 		return nil, err
 	}
 	for _, e := range m.store.Entries() {
-		m.notifiers.knows(e)
 		m.startup.knows(e)
 		m.resizes.touched(e.UID)
 	}
@@ -135,7 +134,6 @@ func (m *Manager) forgetIfGone(uid types.UID) {
 		return
 	}
 	m.pods.forget(uid)
-	m.notifiers.forget(uid)
 	m.startup.forget(uid)
 	m.resizes.observe()
 }

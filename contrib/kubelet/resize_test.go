@@ -62,8 +62,11 @@ func TestResizeConditions(t *testing.T) {
 	if got := list(w, "uid-web"); got != nil {
 		t.Errorf("conditions are left: %q", got)
 	}
-	w.BackfillPodResizeConditions([]*v1.Pod{pod(with(resizePending))})
-	if diff := cmp.Diff([]string{`PodResizePending Infeasible "too big" 3`}, list(w, "uid-web")); diff != "" {
+	w.BackfillPodResizeConditions([]*v1.Pod{pod(with(resizePending)), pod(named("other"), with(resizePending))})
+	if got := list(w, "uid-web"); got != nil {
+		t.Errorf("the backfill brings back what was cleared: %q", got)
+	}
+	if diff := cmp.Diff([]string{`PodResizePending Infeasible "too big" 3`}, list(w, "uid-other")); diff != "" {
 		t.Errorf("after the backfill (-want +got):\n%s", diff)
 	}
 }

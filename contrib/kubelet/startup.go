@@ -20,11 +20,11 @@ import (
 // startup observes the syncer: it records the time that statuses take to the API
 // server and tells the start-up helper which pods' statuses have arrived there.
 type startup struct {
-	helper  status.PodStartupLatencyStateHelper // may be nil
-	log     klog.Logger
-	pods    *podLookup
-	next    syncer.Observer // the embedding program's; may be nil
-	entries func() []*projection.Entry
+	helper status.PodStartupLatencyStateHelper // may be nil
+	log    klog.Logger
+	pods   *podLookup
+	next   syncer.Observer // the embedding program's; may be nil
+	entry  func(types.UID) (*projection.Entry, bool)
 
 	// mu guards acked.
 	mu    sync.Mutex
@@ -39,7 +39,7 @@ type acked struct {
 
 var _ syncer.Observer = (*startup)(nil)
 
-func (m *Manager) entries() []*projection.Entry { return m.store.Entries() }
+func (m *Manager) entry(uid types.UID) (*projection.Entry, bool) { return m.store.Entry(uid) }
 
 // Request is told to the embedding program only.
 func (s *startup) Request(verb, outcome string, took time.Duration) {
@@ -55,19 +55,16 @@ func (s *startup) Circuit(open bool) {
 	}
 }
 
-// Delivered comes right after a version was acked. It doesn't say of which pod, so
-// all are looked at: there are some hundred at most.
-func (s *startup) Delivered(latency time.Duration) {
+// Delivered comes right after a version was acked.
+func (s *startup) Delivered(uid types.UID, latency time.Duration) {
 	metrics.PodStatusSyncDuration.Observe(latency.Seconds())
 	if s.helper != nil {
-		for _, e := range s.entries() {
-			if s.isNews(e) {
-				s.tell(e)
-			}
+		if e, ok := s.entry(uid); ok && s.isNews(e) {
+			s.tell(e)
 		}
 	}
 	if s.next != nil {
-		s.next.Delivered(latency)
+		s.next.Delivered(uid, latency)
 	}
 }
 

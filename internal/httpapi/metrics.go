@@ -91,7 +91,7 @@ func (x *Metrics) Hooks() manager.Hooks {
 			x.terminated.WithLabelValues(t.Kind, strconv.Itoa(int(t.ExitCode)), t.Reason).Inc()
 		},
 		Rejected: func(*podstatus.TransitionError) { x.rejected.Inc() },
-		ResizeEnded: func(outcome manager.ResizeOutcome, waited time.Duration) {
+		ResizeEnded: func(_ types.UID, outcome manager.ResizeOutcome, waited time.Duration) {
 			x.resizes.WithLabelValues(string(outcome)).Observe(waited.Seconds())
 		},
 	}
@@ -104,7 +104,9 @@ func (x *Metrics) Request(verb, outcome string, took time.Duration) {
 }
 
 // Delivered is called by the syncer.
-func (x *Metrics) Delivered(latency time.Duration) { x.syncLatency.Observe(latency.Seconds()) }
+func (x *Metrics) Delivered(_ types.UID, latency time.Duration) {
+	x.syncLatency.Observe(latency.Seconds())
+}
 
 // Circuit is called by the syncer.
 func (x *Metrics) Circuit(open bool) {
