@@ -12,8 +12,9 @@ import (
 
 // What MergeResult.Kept may list.
 const (
-	KeptPhase    = "phase"
-	KeptQOSClass = "qosClass"
+	KeptPhase      = "phase"
+	KeptQOSClass   = "qosClass"
+	KeptContainers = "containers"
 )
 
 // Merge is the input of MergeLive.
@@ -21,6 +22,9 @@ type Merge struct {
 	// Live is the status that the API server has, Desired the stored one. Nil is
 	// an empty status.
 	Live, Desired *v1.PodStatus
+	// Pod is the object that Live belongs to. Its spec tells which containers may
+	// start again; nil: that is not looked at.
+	Pod *v1.Pod
 	// Static marks a static pod: its terminal phase may be left (SEMANTICS 80a).
 	Static bool
 	// MayRun says that containers of the pod may still run. The container runtime
@@ -37,7 +41,8 @@ type MergeResult struct {
 	// Held says that a terminal phase waits until no container can run (SEMANTICS 79).
 	Held bool
 	// Kept lists, by the Kept constants, where the server has something else and
-	// keeps it (SEMANTICS 80a, 83).
+	// keeps it: a terminal phase (SEMANTICS 80a), the QOS class (83), containers that
+	// ended and may not start again, for which it would refuse the whole status.
 	Kept []string
 }
 
@@ -67,6 +72,11 @@ func MergeLive(m Merge) MergeResult {
 		}
 		keepPhase(out, live)
 	}
+	// The server does not take it back, either.
+	out.ObservedGeneration = max(out.ObservedGeneration, live.ObservedGeneration)
+	if keepEnded(m.Pod, out, live) {
+		res.Kept = append(res.Kept, KeptContainers)
+	}
 	if live.QOSClass != "" && out.QOSClass != live.QOSClass {
 		if out.QOSClass != "" { // a producer that leaves it out claims nothing
 			res.Kept = append(res.Kept, KeptQOSClass)
@@ -90,6 +100,25 @@ func keepContainers(out, live *v1.PodStatus) {
 	out.EphemeralContainerStatuses = kept.EphemeralContainerStatuses
 }
 
+// keepEnded takes the server's containers that ended and may not start again. A
+// store that knows less than the server, as one that was begun anew, has nothing
+// to compare with when it is told that they run.
+func keepEnded(pod *v1.Pod, out, live *v1.PodStatus) (kept bool) {
+	if pod == nil {
+		return false
+	}
+	eachRefused(pod, live, out, func(r refusal) bool {
+		named := func(s v1.ContainerStatus) bool { return s.Name == r.old.Name }
+		i := slices.IndexFunc(r.next, named)
+		if r.old.State.Terminated == nil || i < 0 || slices.ContainsFunc(r.next[i+1:], named) {
+			return true // nothing of the server's would help
+		}
+		r.next[i], kept = *r.old.DeepCopy(), true
+		return true
+	})
+	return kept
+}
+
 // NeedsReconcile reports whether the API server has something else than the
 // stored status and a patch would change that (SEMANTICS 91). The pod is the one
 // of the API server, for static pods the mirror.
@@ -102,7 +131,7 @@ func NeedsReconcile(pod *v1.Pod, desired *v1.PodStatus) bool {
 		return false
 	}
 	// A held phase counts as a difference: it is to be sent as soon as it may.
-	merged := MergeLive(Merge{Live: live, Desired: desired, Static: IsMirror(pod) || IsStatic(pod)})
+	merged := MergeLive(Merge{Pod: pod, Live: live, Desired: desired, Static: IsMirror(pod) || IsStatic(pod)})
 	return !Equal(live, merged.Status)
 }
 

@@ -203,6 +203,42 @@ func TestSemantics80a_TerminalPhaseOnTheServerStays(t *testing.T) {
 	}
 }
 
+// What the server would refuse for a container that ended is not sent: it would
+// refuse the whole status, at each try.
+func TestMergeLive_KeepsContainersThatMayNotStartAgain(t *testing.T) {
+	pod := newPod(policy(v1.RestartPolicyNever))
+	live := newStatus(v1.PodRunning, containers(terminated("app", 3), running("side")))
+	anew := newStatus(v1.PodRunning, containers(running("app"), terminated("side", 0)))
+	got := MergeLive(Merge{Pod: pod, Live: live, Desired: anew, Now: noon})
+	check(t, "status", got.Status, newStatus(v1.PodRunning, containers(terminated("app", 3), terminated("side", 0))))
+	check(t, "kept", got.Kept, []string{"containers"})
+	pod.Status = *got.Status
+	if NeedsReconcile(pod, anew) {
+		t.Error("the result would be sent again")
+	}
+	for name, m := range map[string]Merge{
+		"may start":       {Pod: newPod(policy(v1.RestartPolicyAlways)), Live: live, Desired: anew},
+		"no pod":          {Live: live, Desired: anew},
+		"still ended":     {Pod: pod, Live: live, Desired: newStatus(v1.PodRunning, containers(terminated("app", 4)))},
+		"not there":       {Pod: pod, Live: live, Desired: newStatus(v1.PodRunning, containers(running("side")))},
+		"named twice":     {Pod: pod, Live: live, Desired: newStatus(v1.PodRunning, containers(running("app"), running("app")))},
+		"not in the spec": {Pod: pod, Live: newStatus(v1.PodRunning, initContainers(running("x"))), Desired: newStatus(v1.PodRunning, initContainers(running("x")))},
+	} {
+		m.Now = noon
+		got := MergeLive(m)
+		check(t, name, got, MergeResult{Status: m.Desired})
+	}
+}
+
+// Semantics 52: the server keeps an observed generation that is taken away.
+func TestSemantics52_ObservedGenerationStaysOnTheServer(t *testing.T) {
+	for _, tc := range []struct{ live, desired, want int64 }{{3, 0, 3}, {3, 2, 3}, {3, 4, 4}, {0, 1, 1}} {
+		live, desired := newStatus(v1.PodRunning), newStatus(v1.PodRunning)
+		live.ObservedGeneration, desired.ObservedGeneration = tc.live, tc.desired
+		check(t, "generation", merge(live, desired).Status.ObservedGeneration, tc.want)
+	}
+}
+
 func TestSemantics81_WhoseFieldIsIt(t *testing.T) {
 	live := fullStatus()
 	live.NominatedNodeName = "node-9"
@@ -215,6 +251,7 @@ func TestSemantics81_WhoseFieldIsIt(t *testing.T) {
 	got := merge(live, desired)
 	want := newStatus(v1.PodRunning)
 	want.QOSClass = live.QOSClass
+	want.ObservedGeneration = live.ObservedGeneration
 	want.ResourceClaimStatuses = live.ResourceClaimStatuses
 	want.ExtendedResourceClaimStatus = live.ExtendedResourceClaimStatus
 	want.NodeAllocatableResourceClaimStatuses = live.NodeAllocatableResourceClaimStatuses

@@ -88,7 +88,7 @@ func decide(v view) decision {
 	}
 
 	merged := podstatus.MergeLive(podstatus.Merge{
-		Live: &v.live.Status, Desired: v.entry.Status,
+		Pod: v.live, Live: &v.live.Status, Desired: v.entry.Status,
 		Static: v.static, MayRun: v.mayRun, Now: v.now,
 	})
 	d := decision{status: merged.Status, held: merged.Held, kept: merged.Kept}

@@ -241,14 +241,14 @@ func TestTracks_OneAtATime(t *testing.T) {
 		got := make(chan error, 1)
 		go func() { got <- table.acquire(t.Context(), "a") }()
 		synctest.Wait()
-		table.prune(func(types.UID) bool { return false })
+		table.prune(func(types.UID) bool { return false }, time.Now())
 		table.forget("a")
 		table.release("a")
 		if err := <-got; err != nil {
 			t.Error(err)
 		}
 		table.release("a")
-		table.prune(func(types.UID) bool { return false })
+		table.prune(func(types.UID) bool { return false }, time.Now())
 		if n := len(table.pods); n != 0 {
 			t.Errorf("%d tracks left", n)
 		}

@@ -26,7 +26,7 @@ func (s *Syncer) pass() {
 			s.enqueue(e.UID)
 		}
 	}
-	s.tracks.prune(s.known)
+	s.tracks.prune(s.known, now)
 }
 
 func (s *Syncer) known(uid types.UID) bool {

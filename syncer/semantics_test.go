@@ -324,6 +324,56 @@ func TestSemantics97_DeleteCarriesItsConditions(t *testing.T) {
 	})
 }
 
+// TestSemantics91_WriterBetweenReadAndPatch: what another client writes while a PATCH
+// is on its way is in the answer. It is a difference like any other, not what the
+// server makes of our status.
+func TestSemantics91_WriterBetweenReadAndPatch(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start()
+		pod := newPod("web-0", "uid-a")
+		w.deliver(pod, running(1))
+		w.api.Inject(fakeapi.Fault{Match: about1("web-0", fakeapi.Patch), Latency: 300 * time.Millisecond, Times: 1})
+		w.memory.set(pod, running(2))
+		w.pause(100 * time.Millisecond)
+		err := w.api.Mutate("default", "web-0", func(pod *v1.Pod) {
+			condition(pod.Status.Conditions, v1.PodReady).Reason = "Theirs"
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.pause(5 * time.Second)
+		live := w.onServer("web-0")
+		if got := condition(live.Conditions, v1.PodReady).Reason; got != "" {
+			t.Errorf("reason %q stays", got)
+		}
+		w.wantAcked("uid-a", 2)
+	})
+}
+
+// TestSemantics80a_UIDReturnsBeforeTheWatch: the pod was removed here and comes back
+// before the watch shows what was sent last. The server's answer is not forgotten.
+func TestSemantics80a_UIDReturnsBeforeTheWatch(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start()
+		pod := never(newPod("web-0", "uid-a"))
+		w.deliver(pod, running(1))
+		fault := w.api.Inject(fakeapi.Fault{Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.List, fakeapi.Watch}}, Code: 503})
+		w.api.CutWatches()
+		w.memory.set(pod, ended(v1.PodFailed, 1))
+		w.pause(time.Second)
+		w.wantAcked("uid-a", 2)
+		w.memory.remove("uid-a")
+		w.pause(time.Second)
+		w.memory.set(pod, running(1))
+		w.pause(time.Second)
+		fault.Remove()
+		w.pause(20 * time.Second)
+		if live := w.onServer("web-0"); live.Phase != v1.PodFailed || live.ContainerStatuses[0].State.Terminated == nil {
+			t.Errorf("the server has %s %+v", live.Phase, live.ContainerStatuses[0].State)
+		}
+	})
+}
+
 // TestSemantics91_DifferenceForgetsTheAck: until the repair succeeded, the pod is
 // pending.
 func TestSemantics91_DifferenceForgetsTheAck(t *testing.T) {

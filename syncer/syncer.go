@@ -230,7 +230,7 @@ func (s *Syncer) SyncOnce(ctx context.Context) error {
 	if err := s.syncLive(ctx); err != nil {
 		return err
 	}
-	s.tracks.prune(s.known)
+	s.tracks.prune(s.known, time.Now())
 	var g errgroup.Group
 	g.SetLimit(s.o.Workers)
 	for _, e := range s.o.Entries.List() {

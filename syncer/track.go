@@ -195,18 +195,24 @@ func (t *tracks) update(uid types.UID, change func(*track)) {
 	}
 }
 
-// forget empties a track. The holder's mark stays until it is released; prune
-// takes the rest.
+// forget empties the track of a pod whose object is gone. The holder's mark stays
+// until it is released; prune takes the rest.
 func (t *tracks) forget(uid types.UID) {
 	t.update(uid, func(p *track) { *p = track{busy: p.busy} })
 }
 
+// retire empties the track of a pod without entry. The server's last answer stays:
+// should the UID return at once, the informer's object may be older.
+func (t *tracks) retire(uid types.UID) {
+	t.update(uid, func(p *track) { *p = track{busy: p.busy, recent: p.recent} })
+}
+
 // prune removes tracks of pods without entry.
-func (t *tracks) prune(known func(types.UID) bool) {
+func (t *tracks) prune(known func(types.UID) bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for uid, p := range t.pods {
-		if p.busy == nil && !known(uid) {
+		if p.busy == nil && !known(uid) && (p.recent.pod == nil || now.Sub(p.recent.at) > answerMaxAge) {
 			delete(t.pods, uid)
 		}
 	}

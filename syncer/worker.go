@@ -51,7 +51,7 @@ func (w *turn) step(ctx context.Context) bool {
 	s := w.s
 	e, ok := s.o.Entries.Get(w.uid)
 	if !ok {
-		s.tracks.forget(w.uid)
+		s.tracks.retire(w.uid)
 		return false
 	}
 	w.entry = e
@@ -259,12 +259,14 @@ func (w *turn) send(ctx context.Context, v view, d decision) bool {
 		return w.failed(ctx, "PATCH", err, start)
 	}
 	w.succeeded("PATCH", start)
-	changed := podstatus.NeedsReconcile(pod, d.status)
+	differs := podstatus.NeedsReconcile(pod, d.status)
+	// Does the server not take what it is sent, or has somebody else written?
+	ignored := differs && repeats(pod, d.status, patch)
 	s.tracks.update(w.uid, func(t *track) {
 		t.recent = s.answer(pod)
 		t.wait, t.failure, t.resting = pause{}, Failure{}, 0
 		t.made = made{}
-		if changed {
+		if ignored {
 			t.made = made{sent: d.status, got: pod.Status.DeepCopy()}
 		}
 		t.repairs.note(sending{w.entry.Version, d.held}, start)
@@ -272,7 +274,10 @@ func (w *turn) send(ctx context.Context, v view, d decision) bool {
 			t.resting = w.entry.Version
 		}
 	})
-	if changed {
+	if differs && !ignored {
+		return true
+	}
+	if ignored {
 		s.report.warn("server accepted a status but holds another", w.about(logkey.Version, w.entry.Version)...)
 	}
 	if d.held {
