@@ -50,9 +50,12 @@ type Notification struct {
 	Namespace string
 	Name      string
 	Version   journal.Version
-	// Status is a copy of the receiver's own.
-	Status *v1.PodStatus
+
+	status *v1.PodStatus
 }
+
+// Status returns the version's status, at each call a copy of the caller's own.
+func (n Notification) Status() *v1.PodStatus { return n.status.DeepCopy() }
 
 // notifier delivers notifications in order without a goroutine and without a lock
 // held: who finds nobody delivering delivers all that is queued.
@@ -97,7 +100,6 @@ func (n *notifier) drain() {
 			return
 		}
 		first = false
-		next.Status = next.Status.DeepCopy()
 		n.deliverOne(next)
 	}
 }

@@ -24,8 +24,8 @@ func TestSemantics56_Notifications(t *testing.T) {
 			if n.Added {
 				added = " added"
 			}
-			got = append(got, fmt.Sprintf("%s %s/%s %d%s %s", n.Kind, n.Namespace, n.Name, n.Version, added, n.Status.Phase))
-			n.Status.Phase = "edited by the receiver"
+			got = append(got, fmt.Sprintf("%s %s/%s %d%s %s", n.Kind, n.Namespace, n.Name, n.Version, added, n.Status().Phase))
+			n.Status().Phase = "edited by the receiver"
 		}
 	})
 	p := pod(never)

@@ -129,7 +129,7 @@ func (m *Manager) commit(ctx context.Context, w *write) (Change, error) {
 		}
 		m.notifier.enqueue(Notification{
 			Kind: kind, Added: w.added, UID: e.UID, Namespace: e.Namespace, Name: e.Name,
-			Version: stored.Version, Status: w.status,
+			Version: stored.Version, status: w.status,
 		})
 	}
 	return Change{UID: e.UID, Changed: true, Version: stored.Version, Sequence: stored.Sequence, stored: w.status}, nil

@@ -45,11 +45,11 @@ func (n *notifiers) notify(event manager.Notification) {
 	n.mu.Unlock()
 	for _, to := range list {
 		pod := *known
-		pod.Status = *event.Status.DeepCopy()
+		pod.Status = *event.Status()
 		if event.Kind == manager.NotifyRemoved {
 			to.OnPodRemoved(n.log, &pod)
 			continue
 		}
-		to.OnPodUpdated(n.log, &pod, *event.Status.DeepCopy(), event.Added)
+		to.OnPodUpdated(n.log, &pod, *event.Status(), event.Added)
 	}
 }
