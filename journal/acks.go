@@ -3,7 +3,7 @@
 package journal
 
 import (
-	"fmt"
+	"errors"
 	"maps"
 	"sync"
 
@@ -68,15 +68,23 @@ func (r *Reader) Acks() (map[types.UID]Ack, error) {
 }
 
 func (v *view) loadAcks(tx *bolt.Tx) (map[types.UID]Ack, error) {
-	acks := map[types.UID]Ack{}
-	err := tx.Bucket(bucketAcks).ForEach(func(k, value []byte) error {
+	acks, sum := map[types.UID]Ack{}, uint64(0)
+	h, err := v.head(tx)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Bucket(bucketAcks).ForEach(func(k, value []byte) error {
+		sum += sealSum(value)
 		a, err := decodeAck(k, value)
 		if err != nil {
-			return v.corrupt(bucketAcks, 0, fmt.Errorf("key %q: %w", k, err))
+			return v.corruptKey(bucketAcks, k, err)
 		}
 		acks[a.UID] = a
 		return nil
 	})
+	if err == nil {
+		err = v.checkSum(bucketAcks, h.Sums.known, h.Sums.acks, sum)
+	}
 	return acks, err
 }
 
@@ -84,6 +92,12 @@ func (v *view) loadAcks(tx *bolt.Tx) (map[types.UID]Ack, error) {
 // can only come from a file that was put back or damaged.
 func (j *Journal) loadAcks(tx *bolt.Tx) error {
 	acks, err := j.view.loadAcks(tx)
+	if errors.Is(err, errSum) {
+		// Acks are hints: one that is missing or old costs a comparison, so this
+		// is no reason to stand still.
+		j.log.Warn("journal's acks are not all as the newest commit left them", "path", j.path)
+		j.state.head.Sums.acks, err = sumOf(tx.Bucket(bucketAcks))
+	}
 	if err != nil {
 		return err
 	}
@@ -143,15 +157,15 @@ func (t *ackTable) drop(uid types.UID) {
 }
 
 func (j *Journal) writeAcks(tx *bolt.Tx, p *plan) error {
-	bucket := tx.Bucket(bucketAcks)
+	bucket := summedBucket{tx.Bucket(bucketAcks), &p.head.Sums.acks}
 	for _, a := range p.ackPuts {
-		if err := bucket.Put([]byte(a.UID), a.encode(j.sealer)); err != nil {
+		if err := bucket.put([]byte(a.UID), a.encode(j.sealer)); err != nil {
 			return err
 		}
 	}
 	for _, uids := range [][]types.UID{p.ackDeletes, p.removed} {
 		for _, uid := range uids {
-			if err := bucket.Delete([]byte(uid)); err != nil {
+			if err := bucket.delete([]byte(uid)); err != nil {
 				return err
 			}
 		}

@@ -25,7 +25,7 @@ type plan struct {
 	bytes   int                    // of values and objects
 	pods    map[types.UID]podIndex // as they will be
 	added   map[Sequence]bool      // newest events among those of this commit
-	objects map[types.UID][]byte
+	objects map[types.UID]podObject
 	removed []types.UID // their acks and objects go too
 
 	trimmed    Sequence   // see state
@@ -33,6 +33,8 @@ type plan struct {
 	ackPuts    []Ack
 	ackDeletes []types.UID
 	opened     *openedState
+	opening    Sequence   // the opened event of this commit, if any
+	openings   []Sequence // see state
 
 	index     bool // write the index
 	forgotten []types.UID
@@ -59,10 +61,27 @@ func (j *Journal) commit(batch []*request) {
 			return
 		}
 		j.apply(p)
+	} else if err := j.probe(); err != nil {
+		reject(p.batch, err)
+		return
 	}
 	for _, r := range p.batch {
 		r.finish(nil)
 	}
+}
+
+// probe finds out whether a journal that could not write can again, when there is
+// nothing to commit that would show it.
+func (j *Journal) probe() error {
+	if j.Degraded() == nil || j.room.rationed {
+		return nil
+	}
+	if err := j.confirm(); err != nil {
+		j.fault.set(err)
+		return j.degraded(err)
+	}
+	j.fault.clear()
+	return nil
 }
 
 // commitFinal notes an orderly end. Caller holds commitMu; nothing is queued
@@ -101,8 +120,8 @@ func (p *plan) writes() bool { return len(p.events)+len(p.ackPuts)+len(p.ackDele
 // plan assigns sequences and versions. Requests that are wrong by themselves
 // are answered here and leave the batch.
 func (j *Journal) plan(batch []*request, maxAcks int) *plan {
-	p := &plan{now: time.Now().UTC(), head: j.state.head, trimmed: j.trimmed, pods: map[types.UID]podIndex{}, added: map[Sequence]bool{},
-		objects: map[types.UID][]byte{}}
+	p := &plan{now: time.Now().UTC(), head: j.state.head, trimmed: j.trimmed, openings: j.openings, pods: map[types.UID]podIndex{}, added: map[Sequence]bool{},
+		objects: map[types.UID]podObject{}}
 	p.ackPuts, p.ackDeletes = j.acks.take(maxAcks)
 	p.bytes += ackBytes * (len(p.ackPuts) + len(p.ackDeletes))
 	for _, r := range batch {
@@ -159,13 +178,21 @@ func (j *Journal) admit(p *plan, r *request) error {
 // assign completes one event and encodes it.
 func (j *Journal) assign(p *plan, in *Event, payload payload) {
 	e := *in
+	restored := e.Kind == KindOpened && e.Attributes[AttrRestored] != ""
+	if restored {
+		p.head.leap()
+	}
 	p.head.Sequence++
 	e.Sequence, e.Time = p.head.Sequence, p.now
 	if e.Kind == KindOpened {
 		p.head.Epoch++
-		p.opened = &openedState{clean: false}
+		p.opened, p.opening = &openedState{clean: false}, e.Sequence
 		if e.Attributes[AttrSuspect] != "" {
 			p.head.distrust(e.Sequence, 1)
+		}
+		if restored {
+			p.head.distrust(e.Sequence, copyLeap)
+			p.head.Copy = j.copyNumber
 		}
 	}
 	e.Epoch = p.head.Epoch
@@ -188,7 +215,7 @@ func (j *Journal) assign(p *plan, in *Event, payload payload) {
 		p.removed = append(p.removed, e.UID)
 		delete(p.objects, e.UID)
 	case e.Object != nil:
-		p.objects[e.UID] = e.Object
+		p.objects[e.UID] = podObject{e.Object, e.Sequence}
 		p.bytes += len(e.Object)
 	}
 	key := sequenceKey(e.Sequence)
@@ -214,6 +241,12 @@ func (p *plan) deleteEvent(events *bolt.Bucket, seq Sequence) error {
 func (j *Journal) fillTx(tx *bolt.Tx, p *plan) error {
 	events, meta := tx.Bucket(bucketEvents), tx.Bucket(bucketMeta)
 	events.FillPercent = 1 // keys only ever grow
+	if !p.head.Sums.known {
+		var err error
+		if p.head.Sums, err = sumAll(tx); err != nil {
+			return err
+		}
+	}
 	for i := range p.keys {
 		if err := events.Put(p.keys[i], p.values[i]); err != nil {
 			return err
@@ -221,6 +254,11 @@ func (j *Journal) fillTx(tx *bolt.Tx, p *plan) error {
 	}
 	for _, seq := range p.superseded {
 		if err := p.deleteEvent(events, seq); err != nil {
+			return err
+		}
+	}
+	if p.opening != 0 {
+		if err := j.writeOpening(tx, p); err != nil {
 			return err
 		}
 	}
@@ -247,17 +285,17 @@ func (j *Journal) fillTx(tx *bolt.Tx, p *plan) error {
 }
 
 func (j *Journal) writeObjects(tx *bolt.Tx, p *plan) error {
-	bucket := tx.Bucket(bucketObjects)
+	bucket := summedBucket{tx.Bucket(bucketObjects), &p.head.Sums.objects}
 	for _, uid := range p.removed {
 		if _, again := p.objects[uid]; again {
 			continue
 		}
-		if err := bucket.Delete([]byte(uid)); err != nil {
+		if err := bucket.delete([]byte(uid)); err != nil {
 			return err
 		}
 	}
 	for uid, object := range p.objects {
-		if err := bucket.Put([]byte(uid), encodeObject(j.sealer, uid, object)); err != nil {
+		if err := bucket.put([]byte(uid), object.encode(j.sealer, uid)); err != nil {
 			return err
 		}
 	}
@@ -278,7 +316,7 @@ func (j *Journal) apply(p *plan) {
 		}
 		j.dead = j.dead[p.deadDone:]
 	}
-	j.state.head, j.trimmed = p.head, p.trimmed
+	j.state.head, j.trimmed, j.openings = p.head, p.trimmed, p.openings
 	j.stateMu.Unlock()
 	for _, uid := range p.removed {
 		j.acks.drop(uid) // also of a pod that came back at once: nobody knows its new status

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -41,49 +42,54 @@ func Compact(ctx context.Context, src, dst string) (CompactResult, error) {
 		return CompactResult{}, err
 	}
 	defer r.Close()
-	temp, result, err := r.compactTo(ctx, filepath.Join(filepath.Dir(dst), "."+filepath.Base(dst)+compactingSuffix))
+	if len(r.structure) > 0 {
+		return CompactResult{}, fmt.Errorf("compact journal %s: %w", src, structureError(src, r.structure[0]))
+	}
+	f, err := createTemp(dst, compactingSuffix)
+	if err != nil {
+		return CompactResult{}, fmt.Errorf("compact to %s: %w", dst, err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	result, err := r.compactTo(ctx, f)
 	if err != nil {
 		return result, fmt.Errorf("compact journal %s: %w", src, err)
 	}
-	defer os.Remove(temp)
-	if err := publish(temp, dst); err != nil {
-		return result, fmt.Errorf("compact journal %s: %w", src, err)
+	if err := publish(f.Name(), dst); err != nil {
+		return result, fmt.Errorf("compact to %s: %w", dst, err)
 	}
 	return result, nil
 }
 
-// compactTo writes a verified copy under a temporary name that begins with prefix.
-func (v *view) compactTo(ctx context.Context, prefix string) (temp string, result CompactResult, err error) {
-	f, err := os.CreateTemp(filepath.Dir(prefix), filepath.Base(prefix))
-	if err != nil {
-		return "", result, err
+// compactTo writes a verified copy into an empty file.
+func (v *view) compactTo(ctx context.Context, f *os.File) (result CompactResult, err error) {
+	temp := f.Name()
+	if err := letGo(f); err != nil {
+		return result, err
 	}
-	temp = f.Name()
-	f.Close()
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
+	dst, err := openBolt(temp, &bolt.Options{Timeout: time.Second, FreelistType: bolt.FreelistMapType})
+	if err != nil {
+		return result, err
+	}
+	c := &copier{dst: dst, free: v.freeBytes}
+	err = v.read(func(tx *bolt.Tx) error { return c.all(ctx, tx) })
+	if err := errors.Join(err, guard(temp, dst.Close), hold(f)); err != nil {
+		return result, err
+	}
+	if v.copyNumber != 0 { // still the copy that it was
+		if err := errors.Join(stamp(f, v.copyNumber), f.Sync()); err != nil {
+			return result, err
 		}
-	}()
-	dst, err := openBolt(temp, &bolt.Options{Timeout: lockRetry, FreelistType: bolt.FreelistMapType})
-	if err != nil {
-		return "", result, err
 	}
-	v.mu.RLock()
-	err = guard(v.path, func() error { return bolt.Compact(dst, v.db, compactTxBytes) })
-	v.mu.RUnlock()
-	if err := errors.Join(err, guard(temp, dst.Close)); err != nil {
-		return "", result, err
-	}
-	if err := verifyCopy(ctx, temp); err != nil {
-		return "", result, err
+	if err := verifyCopy(c.meter.part(ctx, c.used), temp); err != nil {
+		return result, err
 	}
 	before, err1 := os.Stat(v.path)
 	after, err2 := os.Stat(temp)
 	if err := errors.Join(err1, err2); err != nil {
-		return "", result, err
+		return result, err
 	}
-	return temp, CompactResult{Before: before.Size(), After: after.Size()}, nil
+	return CompactResult{Before: before.Size(), After: after.Size()}, nil
 }
 
 // compactAtOpen replaces a file that is mostly free pages by a compacted one.
@@ -101,7 +107,14 @@ func (j *Journal) compactAtOpen() error {
 	if info.Size() < compactMinBytes || pre.freeBytes < info.Size()/compactFreeShare {
 		return nil
 	}
-	temp, result, err := j.compactTo(context.Background(), j.path+compactingSuffix)
+	var result CompactResult
+	f, err := os.CreateTemp(filepath.Dir(j.path), filepath.Base(j.path)+compactingSuffix)
+	if err == nil {
+		result, err = j.compactTo(context.Background(), f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			os.Remove(f.Name())
+		}
+	}
 	if err != nil {
 		// The journal is as good as before, only larger than it need be.
 		j.log.Warn("journal compaction fails", "path", j.path, "err", err)
@@ -109,8 +122,8 @@ func (j *Journal) compactAtOpen() error {
 	}
 	// The old file stays locked until it has lost its name, so that nobody else
 	// can open it in between; who waits for that lock checks the name after.
-	if err := errors.Join(os.Rename(temp, j.path), syncDir(filepath.Dir(j.path))); err != nil {
-		os.Remove(temp)
+	if err := errors.Join(os.Rename(f.Name(), j.path), syncDir(filepath.Dir(j.path))); err != nil {
+		os.Remove(f.Name())
 		return fmt.Errorf("compact journal %s: %w", j.path, err)
 	}
 	j.log.Info("journal is compacted", "path", j.path, "bytesBefore", result.Before, "bytesAfter", result.After)

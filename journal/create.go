@@ -88,7 +88,7 @@ func fill(path string, a about, o Options) error {
 				meta.Put(keyMagic, []byte(magic)),
 				meta.Put(keyFormat, formatValue(Format)),
 				meta.Put(keyAbout, a.encode(s)),
-				meta.Put(keyHead, head{}.encode(s)),
+				meta.Put(keyHead, head{Sums: sums{known: true}}.encode(s)),
 				meta.Put(keyOpened, openedState{clean: true}.encode(s)),
 			)
 		})
@@ -125,28 +125,6 @@ func removeLeftovers(dir, prefix string) error {
 		}
 	}
 	return nil
-}
-
-// mark writes the initialised mark if it is not there yet.
-func mark(path string) error {
-	f, err := os.OpenFile(path+MarkSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("mark journal %s as initialised: %w", path, err)
-	}
-	_, err = f.WriteString("This directory holds a statusstore journal. Remove this file only to start anew without it.\n")
-	err = errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
-	if err != nil {
-		return fmt.Errorf("mark journal %s as initialised: %w", path, err)
-	}
-	return nil
-}
-
-func marked(path string) bool {
-	_, err := os.Lstat(path + MarkSuffix)
-	return err == nil
 }
 
 func syncDir(dir string) error {

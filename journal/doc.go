@@ -12,6 +12,7 @@
 //	pods     UID      → index        newest event and version of each pod
 //	acks     UID      → ack          what the API server is known to hold
 //	objects  UID      → pod object   what the agent was last told of the pod
+//	openings sequence → epoch        which events are opened ones
 //
 // docs/format.md specifies each byte. All values carry a CRC-32C over key and
 // value, since the engine does not notice changed bytes.
@@ -34,10 +35,11 @@
 // # Opening
 //
 // Opening costs O(pods) and, of history, only the branch pages of the tree, about a
-// hundredth of the file: the index, the events that came after
-// it was written (about 1024 at most), and each pod's newest event. It
-// checks the lock, both meta pages and the file's length before the engine maps
-// anything, and all that it will serve before it writes anything.
+// hundredth of the file. It reads the index, the events that came after it was
+// written (about 1024 at most), and each pod's newest event; of a copy that was put
+// back it reads all. It checks the lock, both meta pages, the file's length and the
+// layout of pages before the engine maps anything, and all that it will serve before
+// it writes anything.
 //
 // # Concurrency
 //

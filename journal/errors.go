@@ -47,9 +47,12 @@ type CorruptError struct {
 	Path     string
 	Bucket   string   // empty if not known
 	Sequence Sequence // 0 if not known
-	Hint     string   // what helps
-	Kind     error    // ErrCorrupt, ErrTruncated, …
-	Err      error    // cause
+	Key      string   // of the record, if it is not an event's; Err names it too
+	Page     uint64   // of the engine, and where it begins in the file; 0 if not known
+	Offset   int64
+	Hint     string // what helps
+	Kind     error  // ErrCorrupt, ErrTruncated, …
+	Err      error  // cause
 }
 
 func (e *CorruptError) Error() string {

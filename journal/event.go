@@ -146,6 +146,7 @@ const (
 	AttrSoftware  = "software"  // opened: version of the program
 	AttrBootID    = "bootID"    // opened: the kernel's boot id
 	AttrSuspect   = "suspect"   // opened: "true" if the last commit before may be lost
+	AttrRestored  = "restored"  // opened: why the file is taken for a copy that was put back
 	AttrContainer = "container" // rejected: the container that was refused
 	AttrMessage   = "message"   // rejected: why
 	AttrFrom      = "from"      // rejected: the state or phase that is stored

@@ -5,6 +5,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -72,6 +73,9 @@ func (j *Journal) ready() error {
 		return j.degraded(j.broken)
 	}
 	found, err := j.reopen()
+	if err == nil {
+		err = j.confirm()
+	}
 	if err != nil {
 		j.fault.set(err)
 		return j.degraded(err)
@@ -108,9 +112,8 @@ func (j *Journal) degraded(err error) error {
 
 // settle finds out what a failed commit left behind. Its outcome is unknown:
 // when the sync of the meta page fails, the engine reports an error, yet the
-// commit is visible and may become durable with the next one. So the file is
-// reopened and its head compared. If the commit is there, one more commit makes
-// it durable before anybody hears "yes".
+// commit is visible. So the file is reopened and its head compared. If the commit
+// is there, confirm makes it durable before anybody hears "yes".
 func (j *Journal) settle(p *plan, before head, cause error) error {
 	j.fault.set(cause)
 	if now := time.Now(); now.Sub(j.fault.logged) >= logEvery {
@@ -128,6 +131,10 @@ func (j *Journal) settle(p *plan, before head, cause error) error {
 	}
 	switch {
 	case found.Sequence == j.state.head.Sequence:
+		// It may have landed all the same: acks alone don't move the sequence.
+		if err := j.confirm(); err != nil {
+			return j.degraded(errors.Join(cause, err))
+		}
 		j.adopt(found)
 		j.broken = nil
 		return j.degraded(cause)
@@ -138,25 +145,24 @@ func (j *Journal) settle(p *plan, before head, cause error) error {
 	}
 }
 
-// makeDurable repeats the head of a commit that landed without being synced.
+// makeDurable sees to a commit that landed without being synced.
 func (j *Journal) makeDurable(p *plan, found head, cause error) error {
-	err := guard(j.path, func() error {
-		j.mu.RLock()
-		defer j.mu.RUnlock()
-		return j.db.Update(func(tx *bolt.Tx) error {
-			for i, key := range p.keys {
-				seq, _ := parseSequenceKey(key)
-				got := tx.Bucket(bucketEvents).Get(key)
-				if got == nil && seq <= found.Horizon {
-					continue // trimmed by the commit that brought it
-				}
-				if string(got) != string(p.values[i]) {
-					return errNotLanded
-				}
+	err := j.read(func(tx *bolt.Tx) error {
+		for i, key := range p.keys {
+			seq, _ := parseSequenceKey(key)
+			got := tx.Bucket(bucketEvents).Get(key)
+			if got == nil && seq <= found.Horizon {
+				continue // trimmed by the commit that brought it
 			}
-			return tx.Bucket(bucketMeta).Put(keyHead, found.encode(j.sealer))
-		})
+			if string(got) != string(p.values[i]) {
+				return errNotLanded
+			}
+		}
+		return nil
 	})
+	if err == nil {
+		err = j.confirm()
+	}
 	if err != nil {
 		// Neither on disk for sure nor absent for sure: only a new process, which
 		// reads the file as it finds it, can tell.
@@ -168,6 +174,38 @@ func (j *Journal) makeDurable(p *plan, found head, cause error) error {
 	j.broken = nil
 	j.fault.clear()
 	return nil
+}
+
+// confirm makes what the meta pages say durable, by writing them again, as they
+// are, and syncing them. When a sync has failed, the system takes pages that
+// never reached the disk for clean: the file reads as if they had, and no later
+// sync brings them. The next commit would then reuse pages that the state on the
+// disk still needs, and a power cut before its end would leave no state at all.
+// The other pages of a commit need no such care: its meta page is written only
+// after they were synced.
+func (j *Journal) confirm() error {
+	f, err := os.OpenFile(j.path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("confirm journal: %w", err)
+	}
+	metas := make([]byte, 2*j.pageSize())
+	_, err = f.ReadAt(metas, 0)
+	if err == nil {
+		_, err = f.WriteAt(metas, 0)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("confirm journal %s: %w", j.path, err)
+	}
+	return nil
+}
+
+func (j *Journal) pageSize() int {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.db.Info().PageSize
 }
 
 // reopen replaces the engine and returns the head that the file has now.

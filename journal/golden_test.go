@@ -172,6 +172,7 @@ func TestGolden_Write(t *testing.T) {
 	for _, name := range goldenFiles(t) {
 		t.Run(name, func(t *testing.T) {
 			path, want := unpack(t, name)
+			markOfOldRelease(t, path)
 			j := open(t, path, Options{Node: goldenNode})
 			versions := map[types.UID]Version{}
 			for _, e := range want.Events {

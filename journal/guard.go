@@ -28,6 +28,7 @@ const (
 type boltMeta struct {
 	pageSize  uint32
 	root      uint64 // page of the root bucket
+	copied    uint64 // its sequence, which the engine itself never changes: see copies.go
 	freelist  uint64 // page
 	highWater uint64 // pages in use; the file has at least as many
 	txid      uint64
@@ -52,7 +53,7 @@ func parseBoltMeta(page []byte) (boltMeta, error) {
 	if sum.Sum64() != le.Uint64(m[metaSize-8:]) {
 		return boltMeta{}, errChecksum
 	}
-	return boltMeta{pageSize: le.Uint32(m[8:]), root: le.Uint64(m[16:]), freelist: le.Uint64(m[32:]), highWater: le.Uint64(m[40:]), txid: le.Uint64(m[48:])}, nil
+	return boltMeta{pageSize: le.Uint32(m[8:]), root: le.Uint64(m[16:]), copied: le.Uint64(m[24:]), freelist: le.Uint64(m[32:]), highWater: le.Uint64(m[40:]), txid: le.Uint64(m[48:])}, nil
 }
 
 // preflightResult is what the meta pages say.
@@ -64,6 +65,7 @@ type preflightResult struct {
 	suspect   bool
 	freeBytes int64   // pages on the freelist
 	structure []error // what checkTree found
+	copied    uint64  // see copies.go
 }
 
 // soundForWriting refuses any damage: a commit would build on it.
@@ -71,15 +73,23 @@ func (p preflightResult) soundForWriting(path string) error {
 	if len(p.structure) == 0 {
 		return nil
 	}
-	return &CorruptError{Path: path, Kind: ErrCorrupt, Err: p.structure[0], Hint: hintSalvage}
+	return structureError(path, p.structure[0])
+}
+
+func structureError(path string, err error) error {
+	e := &CorruptError{Path: path, Kind: ErrCorrupt, Err: err, Hint: hintSalvage}
+	if place, ok := errors.AsType[*pageError](err); ok {
+		e.Page, e.Offset = place.page, place.offset
+	}
+	return e
 }
 
 // safeForReading refuses only what the engine would not survive. Other damage is
 // named where reading meets it.
 func (p preflightResult) safeForReading(path string) error {
 	for _, err := range p.structure {
-		if errors.Is(err, errCycle) {
-			return &CorruptError{Path: path, Kind: ErrCorrupt, Err: err, Hint: hintSalvage}
+		if isUnsafe(err) {
+			return structureError(path, err)
 		}
 	}
 	return nil
@@ -121,7 +131,7 @@ func preflight(path string, d depth) (preflightResult, error) {
 		return preflightResult{}, &CorruptError{Path: path, Kind: ErrTruncated, Hint: hintSalvage,
 			Err: fmt.Errorf("it has %d bytes, its meta page says %d", info.Size(), want)}
 	}
-	return preflightResult{pageSize: int64(newest.pageSize), suspect: len(metas) == 1, freeBytes: freeBytes(f, newest),
+	return preflightResult{pageSize: int64(newest.pageSize), suspect: len(metas) == 1, copied: newest.copied, freeBytes: freeBytes(f, newest),
 		structure: checkTree(f, newest, d)}, nil
 }
 
@@ -188,7 +198,7 @@ func guard(path string, fn func() error) (err error) {
 			err = &CorruptError{Path: path, Kind: ErrCorrupt, Err: &panicError{p}, Hint: hintVerify}
 		}
 	}()
-	return fn()
+	return withCause(fn())
 }
 
 // panicError is what bbolt panicked with. After one, its handle is not to be

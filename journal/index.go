@@ -33,7 +33,8 @@ type state struct {
 	dead    []tombstone            // oldest first; may hold ones that came back
 	// trimmed is how far trimming has looked in this run. It begins anew at each
 	// open, so that it also meets what lies below the horizon of a salvaged file.
-	trimmed Sequence
+	trimmed  Sequence
+	openings []Sequence // in order; see openings.go
 }
 
 type tombstone struct {
@@ -103,28 +104,37 @@ func (s *state) current(t tombstone) bool {
 	return ok && p.Removed && p.Newest == t.seq
 }
 
+func (s *state) init() {
+	s.pods, s.newest, s.dirty = map[types.UID]podIndex{}, map[Sequence]types.UID{}, map[types.UID]struct{}{}
+}
+
 // loadState reads the index and folds in the events that came after it.
 func (v *view) loadState(tx *bolt.Tx, s *state) error {
-	s.pods, s.newest, s.dirty = map[types.UID]podIndex{}, map[Sequence]types.UID{}, map[types.UID]struct{}{}
+	s.init()
 	h, err := v.head(tx)
 	if err != nil {
 		return err
 	}
 	s.head = h
-	opened, err := decodeOpened(tx.Bucket(bucketMeta).Get(keyOpened))
+	opened, err := v.readOpened(tx)
 	if err != nil {
-		return v.corrupt(bucketMeta, 0, fmt.Errorf("opened: %w", err))
+		return err
 	}
 	s.wasClean = opened.clean
+	sum := uint64(0)
 	err = tx.Bucket(bucketPods).ForEach(func(k, value []byte) error {
+		sum += sealSum(value)
 		p, err := decodePodIndex(k, value)
 		if err != nil {
-			return v.corrupt(bucketPods, 0, fmt.Errorf("key %q: %w", k, err))
+			return v.corruptKey(bucketPods, k, err)
 		}
 		s.pods[types.UID(k)] = p
 		s.newest[p.Newest] = types.UID(k)
 		return nil
 	})
+	if err == nil {
+		err = v.checkSum(bucketPods, h.Sums.known, h.Sums.pods, sum)
+	}
 	if err != nil {
 		return err
 	}
@@ -134,6 +144,9 @@ func (v *view) loadState(tx *bolt.Tx, s *state) error {
 		if p := s.pods[uid]; p.Removed {
 			s.dead = append(s.dead, tombstone{uid, p.Newest, p.Time})
 		}
+	}
+	if s.openings, err = v.loadOpenings(tx); err != nil {
+		return err
 	}
 	return v.loadTail(tx, s)
 }
@@ -175,8 +188,8 @@ func (v *view) loadTail(tx *bolt.Tx, s *state) error {
 // writeIndex brings the pods bucket up to date and forgets old tombstones,
 // raising the floor to their versions in the same commit.
 func (j *Journal) writeIndex(tx *bolt.Tx, p *plan) error {
-	bucket, events := tx.Bucket(bucketPods), tx.Bucket(bucketEvents)
-	write := func(uid types.UID, pod podIndex) error { return bucket.Put([]byte(uid), pod.encode(j.sealer, uid)) }
+	bucket, events := summedBucket{tx.Bucket(bucketPods), &p.head.Sums.pods}, tx.Bucket(bucketEvents)
+	write := func(uid types.UID, pod podIndex) error { return bucket.put([]byte(uid), pod.encode(j.sealer, uid)) }
 	for uid := range j.dirty {
 		if _, changed := p.pods[uid]; !changed {
 			if err := write(uid, j.pods[uid]); err != nil {
@@ -199,7 +212,7 @@ func (j *Journal) writeIndex(tx *bolt.Tx, p *plan) error {
 			pod = j.pods[t.uid]
 			p.head.Floor = max(p.head.Floor, pod.Version)
 			p.forgotten = append(p.forgotten, t.uid)
-			if err := bucket.Delete([]byte(t.uid)); err != nil {
+			if err := bucket.delete([]byte(t.uid)); err != nil {
 				return err
 			}
 			if t.seq <= p.trimmed {

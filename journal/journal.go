@@ -117,12 +117,20 @@ func Open(path string, o Options) (*Journal, error) {
 		return nil, errors.Join(err, j.close())
 	}
 	// A crash, or an error, may have come between the change of a name (at
-	// creation, compaction) and the sync of the directory.
-	err = errors.Join(mark(path), syncDir(filepath.Dir(path)))
+	// creation, compaction) and the sync of the directory, or between the write of
+	// a meta page and its sync.
+	origin := j.origin()
+	if err := j.checkCopy(origin); err != nil {
+		return nil, errors.Join(err, j.close())
+	}
+	err = errors.Join(mark(path, origin, j.markState()), syncDir(filepath.Dir(path)), j.confirm())
 	if err == nil {
-		err = j.recordOpening()
+		err = j.recordOpening(origin)
 	}
 	if err != nil {
+		return nil, errors.Join(err, j.close())
+	}
+	if err := j.rememberMark(); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
 	return j, nil
@@ -176,7 +184,9 @@ func (j *Journal) openEngine() error {
 	var a about
 	err = guard(j.path, func() error {
 		return db.View(func(tx *bolt.Tx) (err error) {
-			a, err = j.identify(tx)
+			if err = j.identify(tx); err == nil {
+				a, err = j.readAbout(tx)
+			}
 			return err
 		})
 	})
@@ -191,7 +201,7 @@ func (j *Journal) openEngine() error {
 	defer j.mu.Unlock()
 	j.db = db
 	if j.state.pods == nil { // at open, not at a reopen
-		j.about, j.suspect = a, pre.suspect
+		j.about, j.suspect, j.copyNumber = a, pre.suspect, pre.copied
 	}
 	return nil
 }
@@ -266,7 +276,14 @@ func (j *Journal) load() error {
 		if err := j.loadState(tx, &j.state); err != nil {
 			return err
 		}
-		return j.loadAcks(tx)
+		if err := j.loadAcks(tx); err != nil {
+			return err
+		}
+		sum, err := sumOf(tx.Bucket(bucketObjects))
+		if err != nil {
+			return err
+		}
+		return j.checkSum(bucketObjects, j.state.head.Sums.known, j.state.head.Sums.objects, sum)
 	})
 	if err != nil {
 		return err
@@ -299,7 +316,7 @@ func decodeOpened(value []byte) (openedState, error) {
 }
 
 // recordOpening raises the epoch and appends the opened event.
-func (j *Journal) recordOpening() error {
+func (j *Journal) recordOpening(origin origin) error {
 	attrs := map[string]string{AttrClean: fmt.Sprint(j.wasClean)}
 	if j.opts.Software != "" {
 		attrs[AttrSoftware] = j.opts.Software
@@ -310,6 +327,10 @@ func (j *Journal) recordOpening() error {
 	if j.suspect {
 		attrs[AttrSuspect] = "true"
 		j.log.Warn("last commit may be lost: one of the journal's meta pages is invalid", "path", j.path)
+	}
+	if origin != original {
+		attrs[AttrRestored] = string(origin)
+		j.log.Warn("journal is a copy that was put back; versions, sequences and the epoch go on far above it", "path", j.path, "reason", string(origin))
 	}
 	_, err := j.append(context.Background(), []Event{{Kind: KindOpened, Attributes: attrs}})
 	return err
@@ -327,6 +348,9 @@ func (j *Journal) Close() error {
 	j.commitMu.Lock()
 	defer j.commitMu.Unlock()
 	err := j.commitFinal()
+	if err == nil {
+		err = j.rememberMark()
+	}
 	j.shut = true
 	j.tail.close()
 	if j.fault.fatal {
@@ -339,62 +363,6 @@ func (j *Journal) Close() error {
 	}
 	return errors.Join(err, j.close())
 }
-
-// Reader is a journal open for reading only. It never creates or changes a file.
-type Reader struct {
-	view
-	lastHead  head
-	freeBytes int64
-}
-
-// ReadOptions tune OpenReadOnly; the zero value is the recommended setup.
-type ReadOptions struct {
-	// LockTimeout bounds the wait for a process that has the file open for
-	// writing. Default 1 s.
-	LockTimeout time.Duration
-}
-
-// OpenReadOnly opens the journal at path for reading. Several readers may have
-// it open at once; a writer shuts them out, and they it (ErrLocked).
-func OpenReadOnly(path string, o ReadOptions) (*Reader, error) {
-	if o.LockTimeout <= 0 {
-		o.LockTimeout = time.Second
-	}
-	unlock, err := probeLock(path, o.LockTimeout, lockShared)
-	if err != nil {
-		return nil, err
-	}
-	pre, err := preflight(path, leaves)
-	unlock()
-	if err == nil {
-		err = pre.safeForReading(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	db, err := openBolt(path, &bolt.Options{ReadOnly: true, Timeout: o.LockTimeout})
-	if err != nil {
-		return nil, err
-	}
-	r := &Reader{view: view{path: path, suspect: pre.suspect, structure: pre.structure, db: db}, freeBytes: pre.freeBytes}
-	err = r.read(func(tx *bolt.Tx) error {
-		if r.about, err = r.identify(tx); err != nil {
-			return err
-		}
-		r.lastHead, err = r.head(tx)
-		return err
-	})
-	if err != nil {
-		return nil, errors.Join(err, r.close())
-	}
-	return r, nil
-}
-
-// Head returns the highest committed sequence.
-func (r *Reader) Head() Sequence { return r.lastHead.Sequence }
-
-// Close releases the file. It may be called more than once.
-func (r *Reader) Close() error { return r.close() }
 
 var (
 	_ io.Closer = (*Journal)(nil)

@@ -10,6 +10,9 @@ const FileName = "journal.db"
 // Format is the file format that this program writes. It reads all up to it.
 const Format = 1
 
+// maxFormat is what a format number can be; the number has no checksum.
+const maxFormat = 1 << 16
+
 // magic marks a bbolt file as a journal.
 const magic = "statusstore-journal"
 
@@ -22,12 +25,15 @@ const magic = "statusstore-journal"
 //	pods     UID                             → sealed index record
 //	acks     UID                             → sealed ack
 //	objects  UID                             → sealed pod object
+//	openings sequence                        → sealed epoch of an opened event
 var (
 	bucketMeta    = []byte("meta")
 	bucketEvents  = []byte("events")
 	bucketPods    = []byte("pods")
 	bucketAcks    = []byte("acks")
 	bucketObjects = []byte("objects")
+	// bucketOpenings is not there in files of earlier releases.
+	bucketOpenings = []byte("openings")
 
 	keyMagic  = []byte("magic")
 	keyFormat = []byte("format")

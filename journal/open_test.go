@@ -254,6 +254,7 @@ func TestG2_SuspectOpen(t *testing.T) {
 	if err := os.WriteFile(crashed, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	markOfOldRelease(t, crashed)
 	k := open(t, crashed, Options{})
 	if !k.Info().Suspect {
 		t.Error("not suspect")
@@ -273,7 +274,7 @@ func TestG2_SuspectOpen(t *testing.T) {
 // C21: move the broken file aside, once.
 func TestC21_MoveAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
-	if err := errors.Join(os.WriteFile(path, []byte("broken"), 0o600), mark(path)); err != nil {
+	if err := errors.Join(os.WriteFile(path, []byte("broken"), 0o600), mark(path, original, markState{})); err != nil {
 		t.Fatal(err)
 	}
 	before := digest(path)

@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,12 +25,13 @@ const (
 	bucketElement  = 0x01
 	inlineHeader   = 16
 	defaultPage    = 4096
+	maxPage        = 64 << 10 // of the systems that bbolt runs on
 	maxScanOverrun = 64 << 20 // no value is near that large
 )
 
 // scanPages visits all keys and values of all leaf pages, those of free pages
 // included. The slices are valid only during the call.
-func scanPages(path string, visit func(key, value []byte)) error {
+func scanPages(ctx context.Context, path string, m *meter, visit func(key, value []byte)) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("salvage: %w", err)
@@ -39,12 +41,18 @@ func scanPages(path string, visit func(key, value []byte)) error {
 	if err != nil {
 		return fmt.Errorf("salvage: %w", err)
 	}
-	size := int64(defaultPage)
+	size := int64(0)
 	if metas, _ := readMetas(f); len(metas) > 0 {
 		size = int64(metas[0].pageSize)
+	} else {
+		size = guessPageSize(f, info.Size())
 	}
 	header := make([]byte, pageHeaderSize)
 	for at := int64(0); at < info.Size(); at += size {
+		if ctx.Err() != nil {
+			return fmt.Errorf("salvage: %w", context.Cause(ctx))
+		}
+		m.at(at)
 		if _, err := f.ReadAt(header, at); err != nil {
 			return nil // the last page is cut
 		}
@@ -59,6 +67,29 @@ func scanPages(path string, visit func(key, value []byte)) error {
 		scanLeaf(page, visit, 0)
 	}
 	return nil
+}
+
+// guessPageSize finds the page size of a file without a meta page: each page
+// begins with its number, which fits for one size only.
+func guessPageSize(f io.ReaderAt, length int64) int64 {
+	best, most := int64(defaultPage), 0
+	header := make([]byte, pageHeaderSize)
+	for size := int64(512); size <= maxPage; size <<= 1 {
+		n := 0
+		for at := 2 * size; at+pageHeaderSize <= length && n < 1000; at += size {
+			if _, err := f.ReadAt(header, at); err != nil {
+				continue // an unreadable sector
+			}
+			flags := binary.LittleEndian.Uint16(header[8:])
+			if binary.LittleEndian.Uint64(header) == uint64(at/size) && (flags == branchPage || flags == leafPage || flags == freelistPage) {
+				n++
+			}
+		}
+		if n > most {
+			best, most = size, n
+		}
+	}
+	return best
 }
 
 func scanLeaf(page []byte, visit func(key, value []byte), depth int) {

@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -23,9 +24,15 @@ const (
 // order; to 0 means up to the head as it is when reading gets there. Gaps below
 // Stats.Horizon are what retention trimmed and are passed over. For a damaged
 // or missing record the error is a *CorruptError and the event has only its
-// sequence; reading goes on behind it.
+// sequence; reading goes on behind it. What a reader found wrong with the file as
+// a whole comes first, with sequence 0.
 func (v *view) Events(from, to Sequence) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		for _, err := range v.defects {
+			if !yield(Event{}, err) {
+				return
+			}
+		}
 		v.scan(from, to, func(r rawRecord) bool {
 			if r.err != nil {
 				return yield(Event{Sequence: r.seq}, r.err)
@@ -37,6 +44,20 @@ func (v *view) Events(from, to Sequence) iter.Seq2[Event, error] {
 			return yield(e, nil)
 		})
 	}
+}
+
+var errOrder = errors.New("keys are out of order")
+
+// maxValueBytes is more than any value has: status, aux and names.
+const maxValueBytes = 3 * MaxStatusBytes
+
+// cloneValue copies a value; the size of one on a damaged page may be anything,
+// and becomes nothing, which is no record.
+func cloneValue(value []byte) []byte {
+	if len(value) > maxValueBytes {
+		value = value[:0]
+	}
+	return slices.Clone(value)
 }
 
 // rawRecord is one key of the events bucket, copied, or what is wrong there.
@@ -117,7 +138,12 @@ func (v *view) page(from, to Sequence) (page []rawRecord, top, horizon Sequence,
 			if to != 0 && seq > to || seq > top {
 				break
 			}
-			page = append(page, rawRecord{seq: seq, key: slices.Clone(k), value: slices.Clone(value)})
+			// On a damaged page keys may be out of order. Going back would never end;
+			// what is passed over shows as a gap.
+			if seq < from || len(page) > 0 && seq <= page[len(page)-1].seq {
+				continue
+			}
+			page = append(page, rawRecord{seq: seq, key: slices.Clone(k), value: cloneValue(value)})
 			bytes += len(value)
 		}
 		return nil
@@ -179,7 +205,7 @@ func (v *view) newestOf(sequences []Sequence, current func(Sequence) bool) iter.
 				events := tx.Bucket(bucketEvents)
 				for _, seq := range chunk {
 					key := sequenceKey(seq)
-					records = append(records, rawRecord{seq: seq, key: key, value: slices.Clone(events.Get(key))})
+					records = append(records, rawRecord{seq: seq, key: key, value: cloneValue(events.Get(key))})
 				}
 				return nil
 			})
@@ -220,30 +246,32 @@ func (j *Journal) Newest() iter.Seq2[Event, error] {
 	})
 }
 
-// Newest yields each pod's newest event that is not a rejected one, tombstones
-// included, in order of sequence. It reads O(pods) records.
-func (r *Reader) Newest() iter.Seq2[Event, error] {
-	var s state
-	if err := r.read(func(tx *bolt.Tx) error { return r.loadState(tx, &s) }); err != nil {
-		return func(yield func(Event, error) bool) { yield(Event{}, err) }
-	}
-	return r.newestOf(slices.Sorted(maps.Keys(s.newest)), func(Sequence) bool { return true })
-}
-
 // Objects yields the remembered pod object of each UID that has one.
 func (v *view) Objects() iter.Seq2[types.UID, ObjectResult] {
 	return func(yield func(types.UID, ObjectResult) bool) {
-		after := []byte{}
+		after, sum := []byte{}, uint64(0)
 		for {
 			var keys, values [][]byte
 			err := v.read(func(tx *bolt.Tx) error {
-				bytes := 0
+				size := 0
 				c := tx.Bucket(bucketObjects).Cursor()
-				for k, value := c.Seek(after); k != nil && len(keys) < pageEvents && bytes < pageBytes; k, value = c.Next() {
-					keys, values = append(keys, slices.Clone(k)), append(values, slices.Clone(value))
-					bytes += len(value)
+				for k, value := c.Seek(after); k != nil && len(keys) < pageEvents && size < pageBytes; k, value = c.Next() {
+					if len(k) > bolt.MaxKeySize || bytes.Compare(k, after) < 0 {
+						return v.corrupt(bucketObjects, 0, errOrder)
+					}
+					after = append(slices.Clone(k), 0) // the next possible key
+					keys, values = append(keys, slices.Clone(k)), append(values, cloneValue(value))
+					size += len(value)
+					sum += sealSum(value)
 				}
-				return nil
+				if len(keys) > 0 || v.durable != nil { // a writer looked at open
+					return nil
+				}
+				h, err := v.head(tx)
+				if err != nil {
+					return err
+				}
+				return v.checkSum(bucketObjects, h.Sums.known, h.Sums.objects, sum)
 			})
 			if err != nil {
 				yield("", ObjectResult{Err: err})
@@ -252,16 +280,15 @@ func (v *view) Objects() iter.Seq2[types.UID, ObjectResult] {
 			for i, k := range keys {
 				object, err := decodeObject(k, values[i])
 				if err != nil {
-					err = v.corrupt(bucketObjects, 0, fmt.Errorf("key %q: %w", k, err))
+					err = v.corruptKey(bucketObjects, k, err)
 				}
-				if !yield(types.UID(k), ObjectResult{Object: object, Err: err}) {
+				if !yield(types.UID(k), ObjectResult{Object: object.data, Err: err}) {
 					return
 				}
 			}
 			if len(keys) == 0 {
 				return
 			}
-			after = append(keys[len(keys)-1], 0) // the next possible key
 		}
 	}
 }

@@ -167,6 +167,8 @@ type head struct {
 	Indexed  Sequence // the pods bucket covers all up to here
 	Floor    Version  // highest version of a forgotten tombstone
 	Suspects []suspect
+	Sums     sums   // of the buckets pods, acks and objects
+	Copy     uint64 // number of the copy that this file was when it was opened first
 }
 
 // suspect is an opened event before which events may have been lost. Each of
@@ -177,7 +179,11 @@ type suspect struct {
 }
 
 func (h head) encode(s *sealer) []byte {
-	s.begin(8)
+	if h.Sums.known {
+		s.begin(12)
+	} else {
+		s.begin(8)
+	}
 	s.uint(uint64(h.Sequence))
 	s.uint(uint64(h.Epoch))
 	s.uint(h.Events)
@@ -189,6 +195,12 @@ func (h head) encode(s *sealer) []byte {
 	for _, q := range h.Suspects {
 		s.uint(uint64(q.Sequence))
 		s.uint(uint64(q.Skip))
+	}
+	if h.Sums.known {
+		s.uint(h.Sums.pods)
+		s.uint(h.Sums.acks)
+		s.uint(h.Sums.objects)
+		s.uint(h.Copy)
 	}
 	return s.finish(keyHead)
 }
@@ -214,6 +226,12 @@ func decodeHead(value []byte) (head, error) {
 			}
 			h.Suspects = append(h.Suspects, suspect{Sequence(o.uint()), Version(o.uint())})
 		}
+	}
+	if o.err == nil && o.n >= 3 { // earlier releases end before them
+		h.Sums = sums{pods: o.uint(), acks: o.uint(), objects: o.uint(), known: true}
+	}
+	if o.err == nil && o.n > 0 {
+		h.Copy = o.uint()
 	}
 	return h, o.end()
 }
@@ -291,22 +309,34 @@ func decodeAck(key, value []byte) (Ack, error) {
 	return a, o.end()
 }
 
-func encodeObject(s *sealer, uid types.UID, object []byte) []byte {
-	p := newPayload(object)
-	s.begin(2)
-	s.uint(p.compression)
-	s.bytes(p.data)
+// podObject is a remembered object, and the event that came with it: salvage
+// finds older ones in free pages and must tell which is the newest.
+type podObject struct {
+	data     []byte
+	sequence Sequence // 0 in files of earlier releases
+}
+
+func (p podObject) encode(s *sealer, uid types.UID) []byte {
+	body := newPayload(p.data)
+	s.begin(3)
+	s.uint(body.compression)
+	s.bytes(body.data)
+	s.uint(uint64(p.sequence))
 	return s.finish([]byte(uid))
 }
 
-func decodeObject(key, value []byte) ([]byte, error) {
+func decodeObject(key, value []byte) (podObject, error) {
 	o, err := unseal(key, value)
 	if err != nil {
-		return nil, err
+		return podObject{}, err
 	}
-	p := payload{compression: o.uint(), data: o.bytes()}
+	body, seq := payload{compression: o.uint(), data: o.bytes()}, uint64(0)
+	if o.err == nil && o.n > 0 {
+		seq = o.uint()
+	}
 	if err := o.end(); err != nil {
-		return nil, err
+		return podObject{}, err
 	}
-	return p.open()
+	data, err := body.open()
+	return podObject{data, Sequence(seq)}, err
 }

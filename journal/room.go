@@ -38,6 +38,9 @@ type room struct {
 	left     int64 // bytes that commits can still take, as last seen
 }
 
+// scarce reports whether a good part of the reserve is used up.
+func (r *room) scarce() bool { return r.full != nil && r.left < reserveBytes*3/4 }
+
 // ensureRoom grows the file if a commit of that many bytes would touch the
 // reserve. Caller holds commitMu.
 func (j *Journal) ensureRoom(bytes int) error {

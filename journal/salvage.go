@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -33,7 +32,12 @@ type SalvageResult struct {
 	// EndUnknown: no head record was found, so newer events may be missing without
 	// a trace.
 	EndUnknown bool `json:"endUnknown,omitempty"`
+	// LostObjects are the pods of which only such objects were found that are not
+	// provably the newest: they are left out, and the pods are learned of anew.
+	LostObjects []types.UID `json:"lostObjects,omitempty"`
 }
+
+const salvagingSuffix = ".salvaging-"
 
 // SequenceRange is a range of sequences, both ends included.
 type SequenceRange struct {
@@ -62,28 +66,34 @@ func Salvage(ctx context.Context, src, dst string) (SalvageResult, error) {
 		return SalvageResult{}, err
 	}
 	defer unlock()
-	s := &salvager{events: map[Sequence]candidate{}, index: map[types.UID]podIndex{}, acks: map[types.UID]Ack{}, objects: map[types.UID][]byte{}}
-	if err := scanPages(src, s.visit); err != nil {
+	s := &salvager{events: map[Sequence]candidate{}, index: map[types.UID]podIndex{}, acks: map[types.UID]Ack{}, objects: map[types.UID]objectCopy{}}
+	info, err := os.Stat(src)
+	if err != nil {
+		return SalvageResult{}, fmt.Errorf("salvage: %w", err)
+	}
+	m := newMeter(ctx, 3*info.Size()) // reading, writing, verifying
+	if err := scanPages(ctx, src, m, s.visit); err != nil {
 		return SalvageResult{}, err
 	}
+	m.at(info.Size())
 	s.dropUncommitted()
 	if len(s.events) == 0 {
 		return SalvageResult{}, &CorruptError{Path: src, Kind: ErrNotJournal, Err: errors.New("no good event in it")}
 	}
-	f, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".salvaging-")
+	f, err := createTemp(dst, salvagingSuffix)
 	if err != nil {
-		return SalvageResult{}, fmt.Errorf("salvage: %w", err)
+		return SalvageResult{}, fmt.Errorf("salvage to %s: %w", dst, err)
 	}
-	f.Close()
 	defer os.Remove(f.Name())
-	if err := s.write(f.Name()); err != nil {
+	defer f.Close()
+	if err := s.writeTo(m.part(ctx, info.Size()), f); err != nil {
 		return s.result, fmt.Errorf("salvage to %s: %w", dst, err)
 	}
-	if err := verifyCopy(ctx, f.Name()); err != nil {
+	if err := verifyCopy(m.part(ctx, info.Size()), f.Name()); err != nil {
 		return s.result, fmt.Errorf("salvage to %s: %w", dst, err)
 	}
 	if err := publish(f.Name(), dst); err != nil {
-		return s.result, fmt.Errorf("salvage: %w", err)
+		return s.result, fmt.Errorf("salvage to %s: %w", dst, err)
 	}
 	return s.result, nil
 }
@@ -98,8 +108,10 @@ type salvager struct {
 	events  map[Sequence]candidate
 	index   map[types.UID]podIndex
 	acks    map[types.UID]Ack
-	objects map[types.UID][]byte
+	objects map[types.UID]objectCopy
 	result  SalvageResult
+
+	bySequence map[Sequence][]types.UID // whose objects came with an event
 }
 
 // candidate is a good record for a sequence. Of two the later one counts.
@@ -139,7 +151,7 @@ func (s *salvager) visit(key, value []byte) {
 	}
 	uid := types.UID(key)
 	if object, err := decodeObject(key, value); err == nil && looksLikeObject(value) {
-		s.objects[uid] = object
+		s.objects[uid] = s.objects[uid].newer(object)
 		return
 	}
 	if a, err := decodeAck(key, value); err == nil && looksLikeAck(value) && a.Version > s.acks[uid].Version {
@@ -165,12 +177,27 @@ func (s *salvager) dropUncommitted() {
 }
 
 // Which kind of record a value under a UID is, its number of elements tells
-// (with the checksum: objects have 3, acks 4, index records 7).
-func looksLikeObject(value []byte) bool { return value[0] == 0x93 }
-func looksLikeAck(value []byte) bool    { return value[0] == 0x94 }
-func looksLikeIndex(value []byte) bool  { return value[0] == 0x97 }
+// (with the checksum: objects have 3 or 4, acks 4, index records 7), and that acks
+// begin with a string.
+func looksLikeObject(value []byte) bool {
+	return (value[0] == 0x93 || value[0] == 0x94) && value[1] <= compressionS2
+}
+func looksLikeAck(value []byte) bool   { return value[0] == 0x94 && value[1] > compressionS2 }
+func looksLikeIndex(value []byte) bool { return value[0] == 0x97 }
 
-func (s *salvager) write(path string) error {
+// writeTo fills an empty file. It is a copy like a snapshot: what it went on with
+// after its newest record, nobody knows.
+func (s *salvager) writeTo(ctx context.Context, f *os.File) error {
+	if err := letGo(f); err != nil {
+		return err
+	}
+	if err := errors.Join(s.write(ctx, f.Name()), hold(f)); err != nil {
+		return err
+	}
+	return errors.Join(stampCopy(f), f.Sync())
+}
+
+func (s *salvager) write(ctx context.Context, path string) error {
 	if err := fill(path, s.about, Options{LockTimeout: time.Second}); err != nil {
 		return err
 	}
@@ -178,14 +205,23 @@ func (s *salvager) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(guard(path, func() error { return s.fill(db) }), guard(path, db.Close))
+	return errors.Join(guard(path, func() error { return s.fill(ctx, db) }), guard(path, db.Close))
 }
 
-func (s *salvager) fill(db *bolt.DB) error {
+func (s *salvager) fill(ctx context.Context, db *bolt.DB) error {
+	m := newMeter(ctx, int64(len(s.events)))
 	sequences := slices.Sorted(maps.Keys(s.events))
+	s.bySequence = map[Sequence][]types.UID{}
+	for uid, c := range s.objects {
+		s.bySequence[c.sequence] = append(s.bySequence[c.sequence], uid)
+	}
 	h := head{Floor: s.head.Floor, Epoch: s.head.Epoch}
 	pods := map[types.UID]podIndex{}
 	for chunk := range slices.Chunk(sequences, 1024) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		m.add(int64(len(chunk)))
 		err := db.Update(func(tx *bolt.Tx) error {
 			b := tx.Bucket(bucketEvents)
 			b.FillPercent = 1
@@ -198,6 +234,12 @@ func (s *salvager) fill(db *bolt.DB) error {
 				if indexed(e.Kind) {
 					pods[e.UID] = indexOf(&e)
 				}
+				if e.Kind == KindOpened {
+					if err := s.listOpening(tx, key, e.Epoch); err != nil {
+						return err
+					}
+				}
+				s.judgeObjects(&e)
 				h.Epoch = max(h.Epoch, e.Epoch)
 				h.Events++
 				h.Bytes += uint64(len(value))
@@ -215,6 +257,14 @@ func (s *salvager) fill(db *bolt.DB) error {
 	s.countLost(sequences, h.Sequence)
 	skip := s.lostPods(&h, pods)
 	return db.Update(func(tx *bolt.Tx) error { return s.finish(tx, h, pods, skip) })
+}
+
+func (s *salvager) listOpening(tx *bolt.Tx, key []byte, e Epoch) error {
+	b, err := tx.CreateBucketIfNotExists(bucketOpenings)
+	if err != nil {
+		return err
+	}
+	return b.Put(key, encodeOpening(newSealer(), key, e))
 }
 
 // countLost names the gaps that retention does not explain, up to where a head
@@ -272,6 +322,9 @@ func (s *salvager) finish(tx *bolt.Tx, h head, pods map[types.UID]podIndex, skip
 	if err := tx.Bucket(bucketEvents).Put(key, value); err != nil {
 		return err
 	}
+	if err := s.listOpening(tx, key, h.Epoch); err != nil {
+		return err
+	}
 	for uid, p := range pods {
 		if err := tx.Bucket(bucketPods).Put([]byte(uid), p.encode(w, uid)); err != nil {
 			return err
@@ -286,14 +339,21 @@ func (s *salvager) finish(tx *bolt.Tx, h head, pods map[types.UID]podIndex, skip
 				return err
 			}
 		}
-		if object, ok := s.objects[uid]; ok {
+		if object, ok := s.objects[uid]; ok && object.doubt {
+			s.result.LostObjects = append(s.result.LostObjects, uid)
+		} else if ok {
 			s.result.Objects++
-			if err := tx.Bucket(bucketObjects).Put([]byte(uid), encodeObject(w, uid, object)); err != nil {
+			if err := tx.Bucket(bucketObjects).Put([]byte(uid), object.encode(w, uid)); err != nil {
 				return err
 			}
 		}
 	}
 	s.result.Events, s.result.EndUnknown = len(s.events), s.head.Sequence == 0
+	slices.Sort(s.result.LostObjects)
+	var err error
+	if h.Sums, err = sumAll(tx); err != nil {
+		return err
+	}
 	meta := tx.Bucket(bucketMeta)
 	return errors.Join(meta.Put(keyHead, h.encode(w)), meta.Put(keyOpened, openedState{clean: false}.encode(w)))
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -24,9 +23,9 @@ func (j *Journal) Snapshot(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("snapshot to %s: %w", path, fs.ErrExist)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+snapshotSuffix)
+	f, err := createTemp(path, snapshotSuffix)
 	if err != nil {
-		return fmt.Errorf("snapshot: %w", err)
+		return fmt.Errorf("snapshot to %s: %w", path, err)
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
@@ -34,7 +33,7 @@ func (j *Journal) Snapshot(ctx context.Context, path string) error {
 		return fmt.Errorf("snapshot to %s: %w", path, err)
 	}
 	if err := publish(f.Name(), path); err != nil {
-		return fmt.Errorf("snapshot: %w", err)
+		return fmt.Errorf("snapshot to %s: %w", path, err)
 	}
 	return nil
 }
@@ -43,7 +42,7 @@ func (j *Journal) Snapshot(ctx context.Context, path string) error {
 // name any more, for a reader that may be slow: it holds no transaction, and
 // its space is freed when it is closed. The copy lies in the journal's directory.
 func (j *Journal) SnapshotFile(ctx context.Context) (*os.File, error) {
-	f, err := os.CreateTemp(filepath.Dir(j.path), "."+filepath.Base(j.path)+snapshotSuffix)
+	f, err := createTemp(j.path, snapshotSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
@@ -60,14 +59,21 @@ func (j *Journal) SnapshotFile(ctx context.Context) (*os.File, error) {
 }
 
 func (j *Journal) copyTo(ctx context.Context, f *os.File) error {
+	w := &contextWriter{ctx: ctx, w: f}
+	size := int64(0)
 	err := j.read(func(tx *bolt.Tx) error {
-		_, err := tx.WriteTo(&contextWriter{ctx, f})
+		size = tx.Size()
+		w.meter = newMeter(ctx, 2*size)
+		_, err := tx.WriteTo(w)
 		return err
 	})
-	if err := errors.Join(err, f.Sync()); err != nil {
+	if err != nil {
+		return errors.Join(err, w.err) // the engine keeps only the text of some
+	}
+	if err := errors.Join(stampCopy(f), f.Sync()); err != nil {
 		return err
 	}
-	return verifyCopy(ctx, f.Name())
+	return verifyCopy(w.meter.part(ctx, size), f.Name())
 }
 
 func verifyCopy(ctx context.Context, path string) error {
@@ -87,11 +93,18 @@ func verifyCopy(ctx context.Context, path string) error {
 type contextWriter struct {
 	ctx context.Context
 	w   io.Writer
+	err error
+
+	meter *meter
 }
 
 func (c *contextWriter) Write(b []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
-		return 0, context.Cause(c.ctx)
+		c.err = context.Cause(c.ctx)
+		return 0, c.err
 	}
-	return c.w.Write(b)
+	n, err := c.w.Write(b)
+	c.err = err
+	c.meter.add(int64(n))
+	return n, err
 }

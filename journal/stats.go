@@ -14,8 +14,10 @@ type Stats struct {
 	Head    Sequence `json:"headSequence"`
 	Epoch   Epoch    `json:"epoch"`
 	Horizon Sequence `json:"trimmedTo"` // retention looked at all up to here
-	First   Sequence `json:"firstSequence"`
-	Events  uint64   `json:"events"`
+	// First is where history begins: the first event of a pod. Opened events, which
+	// retention keeps by themselves, may be older.
+	First  Sequence `json:"firstSequence"`
+	Events uint64   `json:"events"`
 	// EventBytes is the size of all records, FileBytes that of the file, and
 	// FreeBytes the part of it that the next commits will use again.
 	EventBytes uint64 `json:"eventBytes"`
@@ -43,21 +45,6 @@ func (j *Journal) Stats() (Stats, error) {
 	return s, nil
 }
 
-// Stats returns the figures of the file.
-func (r *Reader) Stats() (Stats, error) {
-	s, err := r.fileStats()
-	if err != nil {
-		return s, err
-	}
-	var st state
-	if err := r.read(func(tx *bolt.Tx) error { return r.loadState(tx, &st) }); err != nil {
-		return s, err
-	}
-	s.count(&st)
-	s.FreeBytes = r.freeBytes
-	return s, nil
-}
-
 func (s *Stats) count(st *state) {
 	for _, p := range st.pods {
 		if p.Removed {
@@ -79,9 +66,7 @@ func (v *view) fileStats() (Stats, error) {
 			h.Sequence = min(h.Sequence, v.durable())
 		}
 		s.Head, s.Epoch, s.Horizon, s.Events, s.EventBytes = h.Sequence, h.Epoch, h.Horizon, h.Events, h.Bytes
-		if k, _ := tx.Bucket(bucketEvents).Cursor().Seek(sequenceKey(1)); k != nil {
-			s.First, _ = parseSequenceKey(k)
-		}
+		s.First = firstEvent(tx)
 		return nil
 	})
 	if err != nil {
@@ -93,4 +78,23 @@ func (v *view) fileStats() (Stats, error) {
 	}
 	s.FileBytes = info.Size()
 	return s, nil
+}
+
+// firstEvent returns the first event that is not an opened one; if there is none,
+// the first.
+func firstEvent(tx *bolt.Tx) (first Sequence) {
+	c := tx.Bucket(bucketEvents).Cursor()
+	for k, value := c.Seek(sequenceKey(1)); k != nil; k, value = c.Next() {
+		seq, ok := parseSequenceKey(k)
+		if !ok {
+			continue
+		}
+		if e, err := decodeRecord(k, value); err != nil || e.Kind != KindOpened {
+			return seq
+		}
+		if first == 0 {
+			first = seq
+		}
+	}
+	return first
 }

@@ -12,8 +12,9 @@ import (
 // The engine follows page numbers without doubt: a cycle ends in a stack
 // overflow that nothing can recover from, and a live page on the freelist is
 // overwritten by the next commit. So the structure is walked with plain reads
-// before anything is mapped: branch pages and the freelist at each open, which
-// is about a hundredth of the file; leaf pages too where all is read anyway.
+// before anything is mapped: the freelist, branch pages, and the leaf pages of
+// all buckets but events at each open, which is O(pods) and about a hundredth of
+// the history; all leaf pages where all is read anyway.
 
 const (
 	branchPage   = 0x01
@@ -26,12 +27,37 @@ const (
 type depth uint8
 
 const (
-	branches depth = iota // what an open can afford
-	leaves                // the header of each page
+	branches depth = iota // what an open can afford: of events, no leaf pages
+	leaves                // each page
 )
 
-// errCycle marks damage that makes a file unsafe to read at all.
 var errCycle = errors.New("page is used twice")
+
+// pageError is damage with its place in the file.
+type pageError struct {
+	page   uint64
+	offset int64
+	err    error
+}
+
+// unsafeError marks damage that makes a file unsafe to read at all. The engine
+// follows what a branch page says without end. And it copies a small bucket to the
+// heap and reads it there without bounds, which the garbage collector does not
+// survive. Damaged leaf pages of a bucket are safe: no pages hang on them.
+type unsafeError struct{ error }
+
+func (e unsafeError) Unwrap() error { return e.error }
+
+func isUnsafe(err error) bool {
+	_, marked := errors.AsType[unsafeError](err)
+	return marked || errors.Is(err, errCycle)
+}
+
+func (e *pageError) Error() string {
+	return fmt.Sprintf("page %d at offset %d: %v", e.page, e.offset, e.err)
+}
+
+func (e *pageError) Unwrap() error { return e.err }
 
 // treeCheck walks the pages of one state of the file.
 type treeCheck struct {
@@ -42,38 +68,38 @@ type treeCheck struct {
 	problems []error
 }
 
-// checkTree returns what is wrong with the structure. Those problems that are
-// errCycle make it unsafe to let the engine read the file.
+// checkTree returns what is wrong with the structure. With problems that are
+// isUnsafe the engine must not read the file.
 func checkTree(f io.ReaderAt, m boltMeta, d depth) []error {
 	c := &treeCheck{f: f, meta: m, depth: d, used: make([]uint64, m.highWater/64+1)}
-	if !c.use(m.root, 1, "root bucket") {
-		return c.problems
+	if c.use(m.root, 1, "root bucket") {
+		if root, err := c.page(m.root); err != nil {
+			c.problem(m.root, "root bucket: %w", unsafeError{err})
+		} else {
+			// Its leaf pages name the buckets, so they are read at any depth.
+			c.subtree(m.root, root, keyRange{}, 0, leaves)
+		}
+		c.freelist()
 	}
-	root, err := c.page(m.root)
-	if err != nil {
-		c.problem("root bucket: %w", err)
-		return c.problems
-	}
-	c.bucket(m.root, root, 0)
-	c.freelist()
 	return c.problems
 }
 
-func (c *treeCheck) problem(format string, args ...any) {
+func (c *treeCheck) problem(page uint64, format string, args ...any) {
 	if len(c.problems) < 100 {
-		c.problems = append(c.problems, fmt.Errorf(format, args...))
+		offset := int64(min(page, 1<<40)) * int64(c.meta.pageSize)
+		c.problems = append(c.problems, &pageError{page, offset, fmt.Errorf(format, args...)})
 	}
 }
 
 // use claims n pages; each belongs to one parent only.
 func (c *treeCheck) use(id, n uint64, what string) bool {
 	if id < 2 || id >= c.meta.highWater || n > c.meta.highWater-id {
-		c.problem("%s: page %d is outside of the file", what, id)
+		c.problem(id, "%s: it is outside of the file", what)
 		return false
 	}
 	for p := id; p < id+n; p++ {
 		if c.used[p/64]&(1<<(p%64)) != 0 {
-			c.problem("%s: page %d: %w", what, p, errCycle)
+			c.problem(p, "%s: %w", what, errCycle)
 			return false
 		}
 		c.used[p/64] |= 1 << (p % 64)
@@ -86,99 +112,135 @@ func (c *treeCheck) page(id uint64) ([]byte, error) {
 	size := int64(c.meta.pageSize)
 	page := make([]byte, size)
 	if _, err := c.f.ReadAt(page, int64(id)*size); err != nil {
-		return nil, fmt.Errorf("page %d: %w", id, err)
+		return nil, err
 	}
 	le := binary.LittleEndian
 	overflow := uint64(le.Uint32(page[12:]))
 	switch flags := le.Uint16(page[8:]); {
 	case le.Uint64(page) != id:
-		return nil, fmt.Errorf("page %d says it is page %d", id, le.Uint64(page))
+		return nil, fmt.Errorf("it says it is page %d", le.Uint64(page))
 	case flags != branchPage && flags != leafPage && flags != freelistPage:
-		return nil, fmt.Errorf("page %d has no valid type (%#x)", id, flags)
+		return nil, fmt.Errorf("it has no valid type (%#x)", flags)
+	case overflow >= c.meta.highWater-id && flags == branchPage:
+		return nil, unsafeError{fmt.Errorf("it flows over into %d pages", overflow)}
 	case overflow >= c.meta.highWater-id:
-		return nil, fmt.Errorf("page %d flows over into %d pages", id, overflow)
+		return nil, fmt.Errorf("it flows over into %d pages", overflow)
 	case overflow > 0:
 		page = append(page, make([]byte, int64(overflow)*size)...)
 		if _, err := c.f.ReadAt(page, int64(id)*size); err != nil {
-			return nil, fmt.Errorf("page %d: %w", id, err)
+			return nil, err
 		}
 	}
 	return page, nil
 }
 
-// bucket walks the tree of one bucket, whose root page is given, and the buckets
-// inside. The root page itself was claimed by the caller.
-func (c *treeCheck) bucket(id uint64, page []byte, level int) {
+// subtree walks the pages below one, and the buckets inside. The page itself was
+// claimed by the caller; its keys must lie in keys.
+func (c *treeCheck) subtree(id uint64, page []byte, keys keyRange, level int, d depth) {
 	if level > maxTreeDepth {
-		c.problem("page %d: tree is deeper than %d", id, maxTreeDepth)
+		c.problem(id, "%w", unsafeError{fmt.Errorf("tree is deeper than %d", maxTreeDepth)})
 		return
 	}
 	le := binary.LittleEndian
 	if extra := uint64(len(page))/uint64(c.meta.pageSize) - 1; extra > 0 && !c.use(id+1, extra, "overflow") {
 		return
 	}
-	count := int(le.Uint16(page[10:]))
-	if pageHeaderSize+count*leafElement > len(page) {
-		c.problem("page %d: %d elements do not fit", id, count)
+	kind := le.Uint16(page[8:])
+	if kind == freelistPage {
+		c.problem(id, "%w", unsafeError{errors.New("a freelist inside a tree")})
+		kind = branchPage // which is what the engine takes it for, and might follow for ever
+	}
+	// What does not lie where it must is still walked as far as it can be: it may
+	// lead to a page that is used twice.
+	if err := checkLayout(page, keys, int(c.meta.pageSize)); err != nil {
+		if kind == branchPage || c.holdsBuckets(page) {
+			err = unsafeError{err}
+		}
+		c.problem(id, "%w", err)
+	}
+	if kind == branchPage {
+		c.children(id, page, keys, level, d)
 		return
 	}
-	switch le.Uint16(page[8:]) {
-	case branchPage:
-		c.children(id, page, count, level)
-	case leafPage:
-		scanElements(page, func(flags uint32, _, value []byte) {
-			if flags&bucketElement != 0 && len(value) >= inlineHeader {
-				c.nested(le.Uint64(value), level)
-			}
-		})
-	default:
-		c.problem("page %d: a freelist inside a tree", id)
-	}
+	scanElements(page, func(flags uint32, name, value []byte) {
+		if flags&bucketElement != 0 {
+			c.nested(id, name, value, level)
+		}
+	})
 }
 
-// nested walks a bucket that has pages of its own; 0 means that it is inline.
-func (c *treeCheck) nested(root uint64, level int) {
-	if root == 0 || !c.use(root, 1, "bucket") {
+// nested walks a bucket inside a leaf page. A small one is inline: it has no
+// pages of its own, and 0 for their root.
+func (c *treeCheck) nested(id uint64, name, value []byte, level int) {
+	if len(value) < inlineHeader {
+		c.problem(id, "bucket %q: %w", name, unsafeError{errShape})
+		return
+	}
+	root := binary.LittleEndian.Uint64(value)
+	if root == 0 {
+		if err := checkInline(value[inlineHeader:]); err != nil {
+			c.problem(id, "bucket %q: %w", name, unsafeError{err})
+		}
+		return
+	}
+	if len(value) != inlineHeader {
+		c.problem(id, "bucket %q: %w", name, unsafeError{errShape})
+	}
+	if !c.use(root, 1, fmt.Sprintf("bucket %q", name)) {
 		return
 	}
 	page, err := c.page(root)
 	if err != nil {
-		c.problem("bucket: %w", err)
+		c.problem(root, "bucket %q: %w", name, err)
 		return
 	}
-	c.bucket(root, page, level+1)
+	d := leaves
+	if string(name) == string(bucketEvents) {
+		d = c.depth
+	}
+	c.subtree(root, page, keyRange{}, level+1, d)
 }
 
 // children claims all children of a branch page, then walks those that must be
 // read. All children of a branch are of one kind in a sound tree, so at depth
-// branches the first one tells.
-func (c *treeCheck) children(id uint64, page []byte, count, level int) {
+// branches the first one tells; of leaf pages the last is read all the same,
+// since the next append goes there.
+func (c *treeCheck) children(id uint64, page []byte, keys keyRange, level int, d depth) {
 	le := binary.LittleEndian
+	count := int(le.Uint16(page[10:]))
 	if count == 0 {
-		c.problem("page %d: branch without children", id)
+		c.problem(id, "branch without children")
 	}
-	ids := make([]uint64, 0, count)
-	for i := range count {
-		child := le.Uint64(page[pageHeaderSize+i*leafElement+8:])
-		if c.use(child, 1, "tree") {
-			ids = append(ids, child)
+	type child struct {
+		id   uint64
+		keys keyRange
+	}
+	var list []child
+	for i := range min(count, (len(page)-pageHeaderSize)/leafElement) {
+		id := le.Uint64(page[pageHeaderSize+i*leafElement+8:])
+		if c.use(id, 1, "tree") {
+			list = append(list, child{id, keyRange{branchKey(page, i), keys.below}})
+			if n := len(list); n > 1 {
+				list[n-2].keys.below = list[n-1].keys.from
+			}
 		}
 	}
-	for _, child := range ids {
-		page, err := c.page(child)
+	for i := 0; i < len(list); i++ {
+		page, err := c.page(list[i].id)
 		if err != nil {
-			c.problem("%w", err)
+			c.problem(list[i].id, "%w", err)
 			continue
 		}
-		if c.depth == branches && le.Uint16(page[8:]) == leafPage && !c.holdsBuckets(page) {
-			return
+		if d == branches && le.Uint16(page[8:]) == leafPage && i < len(list)-1 && !c.holdsBuckets(page) {
+			i = len(list) - 2 // on to the last
+			continue
 		}
-		c.bucket(child, page, level+1)
+		c.subtree(list[i].id, page, list[i].keys, level+1, d)
 	}
 }
 
-// holdsBuckets: only the root bucket does in a journal, and it fits one page
-// there; but then, other programs may have added theirs.
+// holdsBuckets: events holds none in a journal; but then, other programs may have
+// added theirs.
 func (c *treeCheck) holdsBuckets(page []byte) (found bool) {
 	scanElements(page, func(flags uint32, _, _ []byte) { found = found || flags&bucketElement != 0 })
 	return found
@@ -195,12 +257,12 @@ func (c *treeCheck) freelist() {
 	}
 	page, err := c.page(c.meta.freelist)
 	if err != nil {
-		c.problem("freelist: %w", err)
+		c.problem(c.meta.freelist, "freelist: %w", err)
 		return
 	}
 	le := binary.LittleEndian
 	if le.Uint16(page[8:]) != freelistPage {
-		c.problem("freelist: page %d is not one", c.meta.freelist)
+		c.problem(c.meta.freelist, "it should be the freelist")
 		return
 	}
 	if extra := uint64(len(page))/uint64(c.meta.pageSize) - 1; extra > 0 && !c.use(c.meta.freelist+1, extra, "freelist") {
@@ -212,14 +274,14 @@ func (c *treeCheck) freelist() {
 		count, ids = le.Uint64(ids), ids[8:]
 	}
 	if count > uint64(len(ids)/8) {
-		c.problem("freelist: %d pages do not fit", count)
+		c.problem(c.meta.freelist, "freelist: %d pages do not fit", count)
 		return
 	}
 	last := uint64(1)
 	for i := range count {
 		id := le.Uint64(ids[8*i:])
 		if id <= last {
-			c.problem("freelist: page %d after page %d", id, last)
+			c.problem(c.meta.freelist, "freelist: page %d after page %d", id, last)
 			return
 		}
 		last = id

@@ -27,11 +27,15 @@ type Call struct {
 	FD int
 	// Path is what FD is open on, empty without one.
 	Path string
-	// Offset is where a pwrite64 goes.
-	Offset int64
+	// Offset is where a pwrite64 goes, Length how many bytes it has.
+	Offset, Length int64
 }
 
-// Handler decides about a call: 0 lets it pass, any other errno is what the
-// caller gets instead of it. Handlers run one at a time, on a goroutine of
-// their own, and must not make intercepted calls themselves.
+// Short, given by a handler in place of an errno, makes a pwrite64 write the
+// first half of its bytes and say so, as on a disk that is about to be full.
+const Short = syscall.Errno(1 << 16) // beyond any errno of a system
+
+// Handler decides about a call: 0 lets it pass, Short lets half of it pass, any
+// other errno is what the caller gets instead of it. Handlers run one at a time,
+// on a goroutine of their own, and must not make intercepted calls themselves.
 type Handler func(Call) syscall.Errno

@@ -66,9 +66,13 @@ func (i *injector) handle(c crash.Call) syscall.Errno {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	errno := i.decide(c)
-	switch {
-	case errno != 0:
+	if errno != 0 {
 		i.hits++
+	}
+	switch {
+	case errno == crash.Short && filepath.Base(c.Path) == journal.FileName:
+		i.unwritten = true
+	case errno != 0:
 	case c.Name == crash.Link || c.Name == crash.Rename:
 		i.unsynced = true
 	case c.Name == crash.Fsync && filepath.Ext(c.Path) == ".dir":
