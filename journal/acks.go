@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,11 +17,25 @@ import (
 type ackTable struct {
 	mu    sync.Mutex
 	acks  map[types.UID]Ack
-	dirty map[types.UID]struct{} // changed or deleted since the last commit
+	dirty map[types.UID]struct{} // changed or deleted since they were last written
+	since time.Time              // when dirty stopped being empty
 }
 
-// PutAck notes that the server holds a version. It is durable with the next
-// commit or Flush. For one live UID an ack never goes down; an ack for a pod
+// ackRide is how old the oldest unwritten ack must be to ride along with a commit
+// of events. Each pod's ack may be on a page of its own, and a commit costs by the
+// page: written with every commit they would be half of it (BenchmarkAppend).
+const ackRide = 250 * time.Millisecond
+
+// soil notes a change that is not on disk. Caller holds mu.
+func (t *ackTable) soil(uid types.UID) {
+	if len(t.dirty) == 0 {
+		t.since = time.Now()
+	}
+	t.dirty[uid] = struct{}{}
+}
+
+// PutAck notes that the server holds a version. It is durable with one of the next
+// commits, or with Flush. For one live UID an ack never goes down; an ack for a pod
 // that is not in the journal, or above its version, is ignored.
 func (j *Journal) PutAck(a Ack) {
 	j.acks.mu.Lock()
@@ -37,7 +52,7 @@ func (j *Journal) PutAck(a Ack) {
 		return
 	}
 	j.acks.acks[a.UID] = a
-	j.acks.dirty[a.UID] = struct{}{}
+	j.acks.soil(a.UID)
 }
 
 // ForgetAck drops the ack of a pod: the server was seen to hold something else.
@@ -46,7 +61,7 @@ func (j *Journal) ForgetAck(uid types.UID) {
 	defer j.acks.mu.Unlock()
 	if _, ok := j.acks.acks[uid]; ok {
 		delete(j.acks.acks, uid)
-		j.acks.dirty[uid] = struct{}{}
+		j.acks.soil(uid)
 	}
 }
 
@@ -106,7 +121,7 @@ func (j *Journal) loadAcks(tx *bolt.Tx) error {
 		pod, ok := j.pods[uid]
 		if !ok || pod.Removed || a.Version > pod.Version {
 			delete(acks, uid)
-			j.acks.dirty[uid] = struct{}{}
+			j.acks.soil(uid)
 		}
 	}
 	return nil
@@ -135,10 +150,10 @@ func (t *ackTable) give(puts []Ack, deletes []types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range puts {
-		t.dirty[a.UID] = struct{}{}
+		t.soil(a.UID)
 	}
 	for _, uid := range deletes {
-		t.dirty[uid] = struct{}{}
+		t.soil(uid)
 	}
 }
 
@@ -146,6 +161,13 @@ func (t *ackTable) anyDirty() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.dirty) > 0
+}
+
+// ripe reports whether acks are old enough to ride along.
+func (t *ackTable) ripe() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.dirty) > 0 && time.Since(t.since) >= ackRide
 }
 
 // drop removes the ack of a removed pod after the commit that deleted it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -47,7 +48,11 @@ func (j *Journal) commit(batch []*request) {
 		reject(batch, err)
 		return
 	}
-	p := j.plan(batch, acksPerCommit)
+	acks := acksPerCommit
+	if !asksForAcks(batch) && !j.acks.ripe() {
+		acks = 0
+	}
+	p := j.plan(batch, acks)
 	if err := j.ensureRoom(p.bytes); err != nil {
 		p = j.ration(p, err)
 	} else if j.room.rationed {
@@ -82,6 +87,11 @@ func (j *Journal) probe() error {
 	}
 	j.fault.clear()
 	return nil
+}
+
+// asksForAcks reports whether a Flush is among the requests.
+func asksForAcks(batch []*request) bool {
+	return slices.ContainsFunc(batch, func(r *request) bool { return len(r.events) == 0 })
 }
 
 // commitFinal notes an orderly end. Caller holds commitMu; nothing is queued
