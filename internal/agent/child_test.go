@@ -26,6 +26,7 @@ import (
 
 	"github.com/statusstore/statusstore/internal/crash"
 	"github.com/statusstore/statusstore/internal/httpapi"
+	"github.com/statusstore/statusstore/internal/wire"
 	"github.com/statusstore/statusstore/journal"
 )
 
@@ -253,15 +254,15 @@ func (p *process) shown(pod *v1.Pod) acceptance {
 }
 
 // eventsFrom returns the events from a sequence to the head.
-func (p *process) eventsFrom(first journal.Sequence) map[journal.Sequence]httpapi.Event {
+func (p *process) eventsFrom(first journal.Sequence) map[journal.Sequence]wire.Event {
 	p.t.Helper()
 	code, _, body, err := p.exchange(http.MethodGet, fmt.Sprintf("%s?from=%d", httpapi.PathEvents, first), nil)
 	if err != nil || code != http.StatusOK {
 		p.t.Fatalf("events: %d %v", code, err)
 	}
-	events := make(map[journal.Sequence]httpapi.Event)
+	events := make(map[journal.Sequence]wire.Event)
 	for line := range strings.Lines(string(body)) {
-		var e httpapi.Event
+		var e wire.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			p.t.Fatal(err)
 		}

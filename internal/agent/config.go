@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -37,6 +38,8 @@ type Config struct {
 	DataDir string
 	// Node is the name of the node whose pods are stored.
 	Node string
+	// AllNodes records the pods of all nodes, in record mode and without Node.
+	AllNodes bool
 	// Mode is ModeManage by default.
 	Mode Mode
 
@@ -60,11 +63,21 @@ type Config struct {
 	// socket, which then has mode 0660. Empty: only root and the agent's user. The
 	// data directory is closed to others, so the socket should lie elsewhere.
 	SocketGroup string
+	// AllowUsers and AllowGroups name, by name or number, who may use the socket
+	// beside root and the agent's user; ReadOnlyUsers and ReadOnlyGroups name who
+	// may only read. The most specific counts: a user before its groups, and the
+	// role that may do less. With any of them, and without SocketGroup, the
+	// socket has mode 0666 and the peer's credentials decide; with SocketGroup the
+	// lists choose among its members. Linux only.
+	AllowUsers, AllowGroups       []string
+	ReadOnlyUsers, ReadOnlyGroups []string
 	// Listen is a TCP address for reading only, such as "127.0.0.1:8080". Empty:
 	// none. Addresses that are not loopback need ListenRemote: there is no
 	// authentication.
 	Listen       string
 	ListenRemote bool
+	// Profiling serves /debug/pprof on the socket, for those who may write.
+	Profiling bool
 
 	// Retention bounds the history in the journal.
 	Retention journal.Retention
@@ -100,7 +113,7 @@ const (
 
 func (c Config) withDefaults() (Config, error) {
 	if c.DataDir == "" {
-		return c, fmt.Errorf("%w: a data directory is required", ErrConfig)
+		return c, fmt.Errorf("%w: --data-dir is required", ErrConfig)
 	}
 	dir, err := filepath.Abs(c.DataDir)
 	if err != nil {
@@ -114,7 +127,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Mode = ModeManage
 	}
 	if c.Mode != ModeManage && c.Mode != ModeRecord {
-		return c, fmt.Errorf("%w: mode %q is neither %q nor %q", ErrConfig, c.Mode, ModeManage, ModeRecord)
+		return c, fmt.Errorf("%w: --mode %q is neither %q nor %q", ErrConfig, c.Mode, ModeManage, ModeRecord)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -129,7 +142,7 @@ func (c Config) withDefaults() (Config, error) {
 		field    string
 		value    *int
 		standard int
-	}{{"burst", &c.Burst, defaultBurst}, {"workers", &c.Workers, defaultWorkers}} {
+	}{{"--burst", &c.Burst, defaultBurst}, {"--workers", &c.Workers, defaultWorkers}} {
 		if *d.value < 0 {
 			err = errors.Join(err, fmt.Errorf("%w: %s %d is negative", ErrConfig, d.field, *d.value))
 		}
@@ -138,21 +151,21 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if n := c.Retention.EventsPerPod; n < 0 {
-		err = errors.Join(err, fmt.Errorf("%w: history %d is negative", ErrConfig, n))
+		err = errors.Join(err, fmt.Errorf("%w: --history %d is negative", ErrConfig, n))
 	}
 	if n := c.Retention.MaxBytes; n < 0 {
-		err = errors.Join(err, fmt.Errorf("%w: history of %d bytes is negative", ErrConfig, n))
+		err = errors.Join(err, fmt.Errorf("%w: --history-bytes %d is negative", ErrConfig, n))
 	}
 	for _, d := range []struct {
 		field    string
 		value    *time.Duration
 		standard time.Duration
 	}{
-		{"pass interval", &c.PassInterval, defaultPassInterval},
-		{"request timeout", &c.RequestTimeout, defaultRequestTimeout},
-		{"lock timeout", &c.LockTimeout, time.Second},
-		{"drain timeout", &c.DrainTimeout, defaultDrainTimeout},
-		{"shutdown timeout", &c.ShutdownTimeout, defaultShutdownTimeout},
+		{"--pass-interval", &c.PassInterval, defaultPassInterval},
+		{"--request-timeout", &c.RequestTimeout, defaultRequestTimeout},
+		{"--lock-timeout", &c.LockTimeout, time.Second},
+		{"--drain-timeout", &c.DrainTimeout, defaultDrainTimeout},
+		{"--shutdown-timeout", &c.ShutdownTimeout, defaultShutdownTimeout},
 	} {
 		if *d.value < 0 {
 			err = errors.Join(err, fmt.Errorf("%w: %s %v is negative", ErrConfig, d.field, *d.value))
@@ -164,13 +177,38 @@ func (c Config) withDefaults() (Config, error) {
 	return c, err
 }
 
+// allNodes stands for the node in the journal of an agent that records all of
+// them. It is no node's name, so that no agent of one node opens that journal.
+const allNodes = "*"
+
+func (c Config) journalNode() string {
+	if c.AllNodes {
+		return allNodes
+	}
+	return c.Node
+}
+
 // check finds settings that can't work. It is asked before the data directory is
 // touched: a start that fails must not leave a trace in the journal.
 func (c Config) check() error {
+	switch {
+	case c.AllNodes && c.Mode != ModeRecord:
+		return fmt.Errorf("%w: all nodes can only be recorded; use --mode record", ErrConfig)
+	case c.AllNodes && c.Node != "":
+		return fmt.Errorf("%w: a node and all nodes exclude each other", ErrConfig)
+	}
 	if c.Node != "" {
 		if problems := validation.IsDNS1123Subdomain(c.Node); len(problems) > 0 {
-			return fmt.Errorf("%w: node name %q: %s", ErrConfig, c.Node, strings.Join(problems, "; "))
+			return fmt.Errorf("%w: --node %q: %s", ErrConfig, c.Node, strings.Join(problems, "; "))
 		}
 	}
-	return errors.Join(checkListen(c), checkSocket(c))
+	return errors.Join(checkListen(c), checkSocket(c), checkLists(c))
+}
+
+// checkLists refuses lists where nobody would look at them.
+func checkLists(c Config) error {
+	if n := len(c.AllowUsers) + len(c.AllowGroups) + len(c.ReadOnlyUsers) + len(c.ReadOnlyGroups); n == 0 || runtime.GOOS == "linux" {
+		return nil
+	}
+	return fmt.Errorf("%w: users and groups can be told apart on Linux only; use a socket group", ErrConfig)
 }

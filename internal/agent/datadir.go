@@ -10,13 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/statusstore/statusstore/internal/logkey"
 	"github.com/statusstore/statusstore/journal"
 )
 
 // prepareDataDir makes the data directory if it is missing and refuses one in
-// which everybody could replace the journal.
+// which others could replace the journal: as sshd does with its files, one that is
+// another user's, or that the group or everybody may write to.
 func prepareDataDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -32,8 +34,20 @@ func prepareDataDir(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%w: %s is not a directory", ErrConfig, dir)
 	}
-	if info.Mode().Perm()&0o002 != 0 {
-		return fmt.Errorf("%w: everybody may write to %s (mode %04o); run \"chmod 0700 %s\"", ErrInsecure, dir, info.Mode().Perm(), dir)
+	mode := info.Mode().Perm()
+	who := ""
+	switch {
+	case mode&0o002 != 0:
+		who = "everybody"
+	case mode&0o020 != 0:
+		who = "its group"
+	}
+	if who != "" {
+		return fmt.Errorf("%w: %s may write to %s (mode %04o); run \"chmod 0700 %s\"", ErrInsecure, who, dir, mode, dir)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%w: %s belongs to user %d, and this process runs as %d; run \"chown %d %s\", or run as that user",
+			ErrInsecure, dir, stat.Uid, os.Geteuid(), os.Geteuid(), dir)
 	}
 	return nil
 }

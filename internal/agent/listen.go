@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,28 +23,32 @@ func checkListen(c Config) error {
 	}
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return fmt.Errorf("%w: listen address: %w", ErrConfig, err)
+		return fmt.Errorf("%w: --listen: %w", ErrConfig, err)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
-		return fmt.Errorf("%w: listen address %s: %w", ErrConfig, c.Listen, err)
+		return fmt.Errorf("%w: --listen %s: %w", ErrConfig, c.Listen, err)
 	}
 	if !c.ListenRemote && !isLoopback(host) {
-		return fmt.Errorf("%w: listen address %s is not loopback, and there is no authentication; use 127.0.0.1, or allow it with --listen-remote", ErrConfig, c.Listen)
+		return fmt.Errorf("%w: --listen %s is not loopback, and there is no authentication; use 127.0.0.1, or allow it with --listen-remote", ErrConfig, c.Listen)
 	}
 	return nil
 }
 
-// listenTCP opens the listener for readers, at an address that was checked.
+// listenTCP opens the listener for readers, at an address that was checked; nil if
+// none is asked for.
 func listenTCP(ctx context.Context, c Config) (net.Listener, error) {
+	if c.Listen == "" {
+		return nil, nil
+	}
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", c.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
+		return nil, fmt.Errorf("listen: %w; choose another address with --listen", err)
 	}
 	// A name may have resolved to something else than when it was looked at.
 	if tcp, ok := l.Addr().(*net.TCPAddr); !c.ListenRemote && (!ok || !tcp.IP.IsLoopback()) {
 		l.Close()
-		return nil, fmt.Errorf("%w: listen address %s is not loopback but %v", ErrConfig, c.Listen, l.Addr())
+		return nil, fmt.Errorf("%w: --listen %s is not loopback but %v", ErrConfig, c.Listen, l.Addr())
 	}
 	return l, nil
 }
@@ -68,16 +73,21 @@ func localNames(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		status := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", fmt.Errorf("the host %q is not this machine", r.Host)).Status()
-		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-		body, err := json.Marshal(status)
-		if err != nil {
-			body = nil
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write(body) // the client is gone
+		forbid(w, fmt.Sprintf("the host %q is not this machine", r.Host))
 	})
+}
+
+// forbid answers in the shape of all errors.
+func forbid(w http.ResponseWriter, why string) {
+	status := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(why)).Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	body, err := json.Marshal(status)
+	if err != nil {
+		body = nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write(body) // the client is gone
 }
 
 func trimBrackets(host string) string {

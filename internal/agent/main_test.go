@@ -25,6 +25,7 @@ import (
 
 	"github.com/statusstore/statusstore/internal/fakeapi"
 	"github.com/statusstore/statusstore/internal/httpapi"
+	"github.com/statusstore/statusstore/internal/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -190,15 +191,15 @@ func (r *running) status() httpapi.Status {
 	return s
 }
 
-func (r *running) events() []httpapi.Event {
+func (r *running) events() []wire.Event {
 	r.t.Helper()
 	code, body, err := r.try(http.MethodGet, httpapi.PathEvents, nil)
 	if err != nil || code != http.StatusOK {
 		r.t.Fatalf("events: %d %v", code, err)
 	}
-	var events []httpapi.Event
+	var events []wire.Event
 	for line := range strings.Lines(string(body)) {
-		var e httpapi.Event
+		var e wire.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			r.t.Fatal(err)
 		}

@@ -225,13 +225,52 @@ func TestC59(t *testing.T) {
 	}
 	start(t, configFor(dir)).logged("journal was open to others")
 	wantMode(path, 0o600)
+}
 
-	open := filepath.Join(filepath.Dir(dir), "open")
-	if err := os.Mkdir(open, 0o777); err != nil {
+// C59: finds a data directory in which others could replace the journal.
+func TestC59_DataDir(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	for _, tt := range []struct {
+		mode os.FileMode
+		want string // in the error; empty: it starts
+	}{
+		{0o700, ""}, {0o750, ""}, {0o755, ""},
+		{0o777, "everybody may write"}, {0o1777, "everybody may write"}, {0o702, "everybody may write"},
+		{0o775, "its group may write"}, {0o720, "its group may write"},
+	} {
+		dir := shortDir(t)
+		if err := os.Mkdir(dir, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		r, err := begin(t, configFor(dir))
+		if tt.want == "" {
+			if err != nil {
+				t.Errorf("mode %04o: got %v", tt.mode, err)
+				continue
+			}
+			r.stop()
+			continue
+		}
+		if !errors.Is(err, ErrInsecure) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "chmod 0700 "+dir) {
+			t.Errorf("mode %04o: got %v, want %v with %q and the remedy", tt.mode, err, ErrInsecure, tt.want)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+			t.Errorf("mode %04o: got %v, %v, want nothing made in it", tt.mode, entries, err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	dir := shortDir(t)
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := begin(t, configFor(open)); !errors.Is(err, ErrInsecure) || !strings.Contains(err.Error(), open) {
-		t.Errorf("got %v, want %v", err, ErrInsecure)
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := begin(t, configFor(dir)); !errors.Is(err, ErrInsecure) || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Errorf("another user's: got %v, want %v", err, ErrInsecure)
 	}
 }
 
@@ -246,8 +285,12 @@ func TestConfig(t *testing.T) {
 		{"negative workers", func(c *Config) { c.Workers = -1 }},
 		{"negative timeout", func(c *Config) { c.DrainTimeout = -1 }},
 		{"record without API server", func(c *Config) { c.Mode = ModeRecord }},
+		{"all nodes in manage mode", func(c *Config) { c.Node, c.AllNodes = "", true }},
 		{"long socket path", func(c *Config) { c.Socket = "/tmp/" + strings.Repeat("x", 120) }},
 		{"no such group", func(c *Config) { c.SocketGroup = "no-such-group" }},
+		{"no such user", func(c *Config) { c.AllowUsers = []string{"no-such-user"} }},
+		{"no such reader", func(c *Config) { c.ReadOnlyGroups = []string{"no-such-group"} }},
+		{"nobody's number", func(c *Config) { c.ReadOnlyUsers = []string{"4294967295"} }},
 		{"listen on all addresses", func(c *Config) { c.Listen = ":0" }},
 		{"listen on a name", func(c *Config) { c.Listen = "example.com:80" }},
 		{"negative history", func(c *Config) { c.Retention.EventsPerPod = -1 }},

@@ -5,24 +5,30 @@ package agent
 import (
 	"log/slog"
 	"net"
-	"os"
+	"sync"
+	"time"
 
 	"github.com/statusstore/statusstore/internal/logkey"
 )
 
-// peer is the process at the other end of a unix socket.
+// peer is the process at the other end of a unix socket, as it was when it
+// connected.
 type peer struct {
-	uid, gid uint32
-	pid      int32
+	uid, pid int
+	groups   []int // the effective one first, then the supplementary ones
 }
 
-// guardedListener lets in root, the agent's own user and, with a group, whom the
-// mode of the socket lets in. The mode alone would do as long as nobody changes
-// it; this is the second lock.
+// guardedListener lets in whom access has a role for. Without lists the mode of
+// the socket alone would do as long as nobody changes it; this is the second lock.
 type guardedListener struct {
 	*socket
-	group bool
-	log   *slog.Logger
+	access access
+	log    *slog.Logger
+	loud   *atMost
+}
+
+func newGuardedListener(s *socket, a access, log *slog.Logger) guardedListener {
+	return guardedListener{socket: s, access: a, log: log, loud: &atMost{every: 30 * time.Second}}
 }
 
 // Accept returns the next connection of a peer that may use the socket.
@@ -33,14 +39,37 @@ func (l guardedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		p, err := credentials(conn)
-		if err == nil && l.admits(p) {
-			return conn, nil
+		if err == nil {
+			if r := l.access.roleOf(p); r != roleNone {
+				return peerConn{conn, r}, nil
+			}
 		}
-		l.log.Warn("connection refused: neither root nor the agent's user", logkey.PeerUID, p.uid, logkey.PeerPID, p.pid, logkey.Err, err)
+		// Anybody may be able to connect, and must not be able to fill the log.
+		if n, ok := l.loud.next(time.Now()); ok {
+			l.log.Warn("connection refused: this user is not allowed", logkey.PeerUID, p.uid, logkey.PeerPID, p.pid, logkey.Count, n, logkey.Err, err)
+		}
 		conn.Close()
 	}
 }
 
-func (l guardedListener) admits(p peer) bool {
-	return l.group || p.uid == 0 || int(p.uid) == os.Geteuid()
+// atMost bounds how often something is said.
+type atMost struct {
+	every time.Duration
+
+	mu   sync.Mutex
+	last time.Time // guarded by mu, as is n
+	n    int
+}
+
+// next says whether it is time, and how often it happened since the last time.
+func (a *atMost) next(now time.Time) (int, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.n++
+	if !a.last.IsZero() && now.Sub(a.last) < a.every {
+		return 0, false
+	}
+	n := a.n
+	a.last, a.n = now, 0
+	return n, true
 }

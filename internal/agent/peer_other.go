@@ -9,7 +9,8 @@ import (
 	"os"
 )
 
-// credentials relies on the socket's mode where the kernel is asked differently.
+// credentials relies on the socket's mode where the kernel is asked differently;
+// checkAccess refuses lists there.
 func credentials(*net.UnixConn) (peer, error) {
-	return peer{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil
+	return peer{uid: os.Geteuid(), groups: []int{os.Getegid()}}, nil
 }

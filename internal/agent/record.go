@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/internal/httpapi"
 	"github.com/statusstore/statusstore/internal/logkey"
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/manager"
@@ -33,12 +34,13 @@ const (
 // recorder journals what the API server shows (record mode). Changes of one pod
 // are journalled in order, each of them: a lane that is full holds up the watch.
 type recorder struct {
-	m     *manager.Manager
-	live  *syncer.LivePods
-	lanes [recordLanes]chan seen
-	seed  maphash.Seed
-	retry func() // told of each retry
-	log   *slog.Logger
+	m       *manager.Manager
+	live    *syncer.LivePods
+	lanes   [recordLanes]chan seen
+	seed    maphash.Seed
+	pass    time.Duration // between looks at all pods
+	metrics *httpapi.Metrics
+	log     *slog.Logger
 
 	mu   sync.Mutex
 	loud time.Time // guarded by mu: the last line about a failure
@@ -50,8 +52,8 @@ type seen struct {
 	gone bool
 }
 
-func newRecorder(m *manager.Manager, live *syncer.LivePods, log *slog.Logger, retry func()) *recorder {
-	r := &recorder{m: m, live: live, seed: maphash.MakeSeed(), retry: retry, log: log}
+func newRecorder(m *manager.Manager, live *syncer.LivePods, c Config, metrics *httpapi.Metrics) *recorder {
+	r := &recorder{m: m, live: live, seed: maphash.MakeSeed(), pass: c.PassInterval, metrics: metrics, log: c.Logger}
 	for i := range r.lanes {
 		r.lanes[i] = make(chan seen, laneBuffer)
 	}
@@ -98,12 +100,17 @@ func (r *recorder) put(ctx context.Context, s seen) {
 // record journals a change; while the disk refuses it, again and again.
 func (r *recorder) record(ctx context.Context, s seen) {
 	for wait := retryWait; ; wait = min(2*wait, retryWaitMax) {
+		begin := time.Now()
+		changed := s.gone
 		var err error
 		if s.gone {
 			err = r.m.Remove(ctx, s.pod.UID, journal.ReasonDeleted)
 		} else {
-			_, err = r.m.Observe(ctx, s.pod)
+			var change manager.Change
+			change, err = r.m.Observe(ctx, s.pod)
+			changed = change.Changed
 		}
+		r.metrics.Written(changed, err, time.Since(begin))
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -111,7 +118,7 @@ func (r *recorder) record(ctx context.Context, s seen) {
 		if !errors.Is(err, journal.ErrDegraded) {
 			return
 		}
-		r.retry()
+		r.metrics.RecordRetry()
 		select {
 		case <-ctx.Done():
 			return
@@ -132,7 +139,8 @@ func (r *recorder) complain(pod *v1.Pod, err error) {
 }
 
 // removeMissed removes, once, pods that were deleted while the agent was away. A
-// pod is gone when a complete LIST lacks it.
+// pod is gone when a complete LIST lacks it; after an unclean stop also a pass
+// later, and with the API server still answering.
 func (r *recorder) removeMissed(ctx context.Context) {
 	before := r.m.Entries()
 	select {
@@ -140,12 +148,18 @@ func (r *recorder) removeMissed(ctx context.Context) {
 		return
 	case <-r.live.Synced():
 	}
+	for again := r.m.Status().UncleanStart; again; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(r.pass):
+		}
+		failure, _ := r.live.LastError()
+		again = failure != ""
+	}
 	there := make(map[types.UID]bool)
 	for _, pod := range r.live.List() {
 		there[pod.UID] = true
-	}
-	if r.m.Status().UncleanStart && len(there) == 0 {
-		return // an empty answer after a crash is more likely wrong than true
 	}
 	for _, e := range before {
 		if !there[e.UID] {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -40,12 +42,14 @@ type agent struct {
 	live     *syncer.LivePods // nil without an API server
 	servers  []*server
 	stopping chan struct{} // closed to end watches and other streams
+
+	supervisor supervisor
 }
 
 // open opens everything, the journal before the socket: its lock tells whether
 // another agent is there, whose socket must be left alone.
 func open(ctx context.Context, c Config) (*agent, error) {
-	gid, err := groupID(c.SocketGroup)
+	who, err := newAccess(c)
 	if err != nil {
 		return nil, err
 	}
@@ -57,17 +61,28 @@ func open(ctx context.Context, c Config) (*agent, error) {
 		return nil, fmt.Errorf("%w: record mode needs an API server: use --kubeconfig", ErrConfig)
 	}
 	if client != nil && c.Node == "" && c.Mode == ModeManage {
-		return nil, fmt.Errorf("%w: the node's name is required", ErrConfig)
+		return nil, fmt.Errorf("%w: --node is required", ErrConfig)
 	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if err := prepareDataDir(c.DataDir); err != nil {
+	// Before the journal: a port that is taken must not cost an epoch.
+	tcp, err := listenTCP(ctx, c)
+	if err != nil {
 		return nil, err
+	}
+	closeTCP := func() error {
+		if tcp == nil {
+			return nil
+		}
+		return tcp.Close()
+	}
+	if err := prepareDataDir(c.DataDir); err != nil {
+		return nil, errors.Join(err, closeTCP())
 	}
 	metrics := httpapi.NewMetrics()
 	o := manager.Options{
-		Path: journalPath(c.DataDir), Node: c.Node, Software: c.Software, Client: client,
+		Path: journalPath(c.DataDir), Node: c.journalNode(), Software: c.Software, Client: client,
 		Retention: c.Retention, LockTimeout: c.LockTimeout, Logger: c.Logger, Hooks: metrics.Hooks(),
 		Sync: manager.SyncOptions{
 			Workers: c.Workers, PassInterval: c.PassInterval, RequestTimeout: c.RequestTimeout, Observer: metrics,
@@ -83,18 +98,18 @@ func open(ctx context.Context, c Config) (*agent, error) {
 	}
 	m, err := openManager(c, o)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, closeTCP())
 	}
-	a := &agent{Config: c, manager: m, live: live, stopping: make(chan struct{})}
+	a := &agent{Config: c, manager: m, live: live, stopping: make(chan struct{}), supervisor: newSupervisor(os.Getenv)}
 	if c.Mode == ModeRecord {
-		a.recorder = newRecorder(m, live, c.Logger, metrics.RecordRetry)
+		a.recorder = newRecorder(m, live, c, metrics)
 	}
 	err = tighten(o.Path, c.Logger)
 	if err == nil {
-		err = a.listen(ctx, gid, metrics)
+		err = a.listen(ctx, who, tcp, metrics)
 	}
 	if err != nil {
-		return nil, errors.Join(err, a.closeServers(0), m.Close())
+		return nil, errors.Join(err, a.closeServers(0), closeTCP(), m.Close())
 	}
 	if client == nil {
 		c.Logger.Warn("no API server is configured: statuses are stored and not sent", logkey.Node, c.Node)
@@ -104,10 +119,10 @@ func open(ctx context.Context, c Config) (*agent, error) {
 	return a, nil
 }
 
-// listen opens the socket and, if asked for, the TCP listener.
-func (a *agent) listen(ctx context.Context, gid int, metrics *httpapi.Metrics) error {
+// listen opens the socket; tcp is the listener for readers, nil for none.
+func (a *agent) listen(ctx context.Context, who access, tcp net.Listener, metrics *httpapi.Metrics) error {
 	o := httpapi.Options{
-		Manager: a.manager, Metrics: metrics, Syncing: a.live != nil,
+		Manager: a.manager, Metrics: metrics, Syncing: a.live != nil, Profiling: a.Profiling,
 		Node: a.Node, Mode: string(a.Mode), Software: a.Software, Logger: a.Logger, Stopping: a.stopping,
 	}
 	if a.live != nil {
@@ -116,19 +131,18 @@ func (a *agent) listen(ctx context.Context, gid int, metrics *httpapi.Metrics) e
 	if a.Mode == ModeRecord {
 		o.ReadOnly = "the agent runs in record mode and stores only what the API server shows"
 	}
-	s, err := listenSocket(ctx, a.Socket, gid)
+	s, err := listenSocket(ctx, a.Socket, who)
 	if err != nil {
 		return err
 	}
-	guarded := guardedListener{socket: s, group: gid >= 0, log: a.Logger}
-	a.servers = append(a.servers, newServer(guarded, httpapi.New(o), a.Logger))
-	if a.Listen == "" {
+	a.servers = append(a.servers, newServer(newGuardedListener(s, who, a.Logger), byRole(httpapi.New(o)), a.Logger))
+	if who.listed() && !reachable(filepath.Dir(a.Socket)) {
+		a.Logger.Warn("others are allowed to use the socket, but its directory is closed to them; choose another with --socket", logkey.Path, a.Socket)
+	}
+	if tcp == nil {
 		return nil
 	}
-	tcp, err := listenTCP(ctx, a.Config)
-	if err != nil {
-		return err
-	}
+	o.Profiling = false
 	if o.ReadOnly == "" {
 		o.ReadOnly = "over TCP the agent is read-only; use its socket"
 	}
@@ -154,6 +168,10 @@ func (a *agent) run(ctx context.Context) error {
 		group.Go(s.serve)
 		a.Logger.Info("serving", logkey.Address, s.listener.Addr().String())
 	}
+	group.Go(func() error { a.supervisor.feed(working, a.Socket); return nil })
+	if err := a.supervisor.tell(ctx, "READY=1\nSTATUS=serving on "+a.Socket); err != nil {
+		a.Logger.Warn("cannot tell that the agent is ready", logkey.Err, err)
+	}
 	a.Ready(a.Socket)
 
 	var cause error
@@ -173,6 +191,7 @@ func (a *agent) run(ctx context.Context) error {
 // stop ends everything within ShutdownTimeout.
 func (a *agent) stop(cause error, stopWork func(), wait func() error) error {
 	begin := time.Now()
+	_ = a.supervisor.tell(context.Background(), "STOPPING=1") // it sees the end anyway
 	done := make(chan error, 1)
 	go func() {
 		err := a.closeServers(serverGrace)

@@ -32,6 +32,7 @@ func newServer(l net.Listener, h http.Handler, log *slog.Logger) *server {
 		listener: l,
 		http: &http.Server{
 			Handler:           h,
+			ConnContext:       rememberRole,
 			ReadHeaderTimeout: readHeaderTimeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,

@@ -9,9 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -23,6 +21,7 @@ const (
 	maxSocketPath = 107
 	socketMode    = 0o600
 	groupMode     = 0o660
+	wideMode      = 0o666 // the lists decide, by the peer's credentials
 	probeTimeout  = time.Second
 )
 
@@ -62,10 +61,10 @@ func checkSocket(c Config) error {
 }
 
 // listenSocket makes the unix socket, in place of one that a dead process left.
-// It has its final mode from the moment it exists. Gid is -1 for none.
-func listenSocket(ctx context.Context, path string, gid int) (*socket, error) {
+// It is closed to others from the moment it exists, and opened as far as a says.
+func listenSocket(ctx context.Context, path string, a access) (*socket, error) {
 	dir := filepath.Dir(path)
-	if err := makeSocketDir(dir, gid); err != nil {
+	if err := makeSocketDir(dir, a); err != nil {
 		return nil, err
 	}
 	// Two agents that find the same stale socket must not replace each other's.
@@ -84,7 +83,7 @@ func listenSocket(ctx context.Context, path string, gid int) (*socket, error) {
 	}
 	s := &socket{UnixListener: l.(*net.UnixListener), path: path}
 	s.SetUnlinkOnClose(false) // by then it may be another agent's
-	if err := s.open(gid); err != nil {
+	if err := s.open(a); err != nil {
 		return nil, errors.Join(err, s.Close(), os.Remove(path))
 	}
 	return s, nil
@@ -100,13 +99,16 @@ func closedFromBirth(_, _ string, c syscall.RawConn) error {
 	return err
 }
 
-// open lets the group in and checks what came out.
-func (s *socket) open(gid int) error {
+// open lets the group, or whom the lists name, connect, and checks what came out.
+func (s *socket) open(a access) error {
 	want := fs.FileMode(socketMode)
-	if gid >= 0 {
+	switch {
+	case a.wide():
+		want = wideMode
+	case a.group >= 0:
 		want = groupMode
-		if err := os.Chown(s.path, -1, gid); err != nil {
-			return fmt.Errorf("give socket to group %d: %w", gid, err)
+		if err := os.Chown(s.path, -1, a.group); err != nil {
+			return fmt.Errorf("give socket to group %d: %w", a.group, err)
 		}
 	}
 	if err := os.Chmod(s.path, want); err != nil {
@@ -139,18 +141,28 @@ func (s *socket) remove() error {
 }
 
 // makeSocketDir makes the last element of the path, as after a reboot in /run.
-func makeSocketDir(dir string, gid int) error {
+func makeSocketDir(dir string, a access) error {
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	if err == nil && gid >= 0 {
-		err = errors.Join(os.Chown(dir, -1, gid), os.Chmod(dir, 0o750))
+	switch {
+	case err != nil:
+	case a.wide():
+		err = os.Chmod(dir, 0o755)
+	case a.group >= 0:
+		err = errors.Join(os.Chown(dir, -1, a.group), os.Chmod(dir, 0o750))
 	}
 	if err != nil {
 		return fmt.Errorf("directory of socket: %w", err)
 	}
 	return nil
+}
+
+// reachable says whether others than the owner can get at what is in a directory.
+func reachable(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode().Perm()&0o011 != 0
 }
 
 // lockDir is held only while a socket is made.
@@ -204,19 +216,4 @@ func clearStale(ctx context.Context, path string) error {
 		return fmt.Errorf("remove stale socket: %w", err)
 	}
 	return nil
-}
-
-// groupID looks a group up by name or number; -1 for "".
-func groupID(group string) (int, error) {
-	if group == "" {
-		return -1, nil
-	}
-	if n, err := strconv.Atoi(group); err == nil && n >= 0 {
-		return n, nil
-	}
-	g, err := user.LookupGroup(group)
-	if err != nil {
-		return 0, fmt.Errorf("%w: socket group: %w", ErrConfig, err)
-	}
-	return strconv.Atoi(g.Gid)
 }

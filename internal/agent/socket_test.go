@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -80,8 +81,17 @@ func TestC58(t *testing.T) {
 	}
 }
 
+const nobody = 65534
+
 // asNobody runs fn on a thread of another user, which then ends.
 func asNobody(t *testing.T, fn func()) (done <-chan struct{}) {
+	t.Helper()
+	return asUser(t, nobody, nil, fn)
+}
+
+// asUser does the same for a user, whose group has the same number, with
+// supplementary groups.
+func asUser(t *testing.T, id int, groups []uint32, fn func()) (done <-chan struct{}) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become another user")
@@ -90,9 +100,13 @@ func asNobody(t *testing.T, fn func()) (done <-chan struct{}) {
 	go func() {
 		defer close(finished)
 		runtime.LockOSThread() // for good: the thread must not be used again
-		const nobody = 65534
+		list := uintptr(unsafe.Pointer(unsafe.SliceData(groups)))
+		if _, _, errno := syscall.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), list, 0); errno != 0 {
+			t.Errorf("set groups: %v", errno)
+			return
+		}
 		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
-			if _, _, errno := syscall.RawSyscall(call, nobody, nobody, nobody); errno != 0 {
+			if _, _, errno := syscall.RawSyscall(call, uintptr(id), uintptr(id), uintptr(id)); errno != 0 {
 				t.Errorf("become another user: %v", errno)
 				return
 			}
@@ -145,7 +159,7 @@ func TestC60(t *testing.T) {
 		}
 	})
 	for range 100 {
-		s, err := listenSocket(t.Context(), path, -1)
+		s, err := listenSocket(t.Context(), path, access{group: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,6 +262,44 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s %s as %s: got %d, want %d", tt.method, tt.path, tt.host, got, tt.want)
 		}
 	}
+}
+
+// TestListen_InUse is noticed before the journal is opened.
+func TestListen_InUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir, _ := filled(t)
+	c := configFor(dir)
+	c.Listen = taken.Addr().String()
+	if _, err := begin(t, c); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), "--listen") {
+		t.Fatalf("got %v, want %v", err, unix.EADDRINUSE)
+	}
+	c.Listen = ""
+	if s := start(t, c).status(); s.Epoch != 2 {
+		t.Errorf("got epoch %d, want 2: the start that failed left a trace", s.Epoch)
+	}
+}
+
+// TestListen_Released: a start that fails later gives the port back.
+func TestListen_Released(t *testing.T) {
+	dir := shortDir(t)
+	first := start(t, configFor(dir))
+	c := configFor(dir)
+	c.Listen = "127.0.0.1:0"
+	free, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Listen = free.Addr().String()
+	free.Close()
+	if _, err := begin(t, c); !errors.Is(err, journal.ErrLocked) {
+		t.Fatalf("got %v, want %v", err, journal.ErrLocked)
+	}
+	first.stop()
+	start(t, c)
 }
 
 // C62: sends more header than is allowed.

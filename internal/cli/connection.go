@@ -57,7 +57,16 @@ type podName struct{ namespace, name string }
 
 func (p podName) String() string { return p.namespace + "/" + p.name }
 
-// pod reads NAME or NS/NAME; the second form wins over -n.
+// shown is the pod as writing commands print it: as kubectl does, and with the
+// namespace unless it is the default one. It can be given back as a POD.
+func (p podName) shown() string {
+	if p.namespace == defaultNamespace {
+		return "pod/" + escape(p.name)
+	}
+	return "pod/" + escape(p.String())
+}
+
+// pod reads NAME or NS/NAME, with or without pod/ before it; the second form wins over -n.
 func (p *podFlags) pod(arg string) (podName, error) {
 	arg = strings.TrimPrefix(arg, "pod/")
 	namespace, name, found := strings.Cut(arg, "/")

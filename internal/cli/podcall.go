@@ -54,5 +54,6 @@ func printCall(w io.Writer, result httpapi.CallResult, output string) error {
 	if result.Outcome == httpapi.OutcomeUnchanged {
 		note = " (unchanged)"
 	}
-	return write(w, fmt.Appendf(nil, "pod/%s version %d%s\n", escape(result.Name), result.Version, note))
+	name := podName{result.Namespace, result.Name}
+	return write(w, fmt.Appendf(nil, "%s version %d%s\n", name.shown(), result.Version, note))
 }

@@ -25,13 +25,14 @@ within --shutdown-timeout.
 
 Without --kubeconfig, and outside of a cluster, nothing is sent; everything else
 works. With --mode record the agent journals the statuses that it sees on the
-API server and writes nothing back; next to a stock kubelet use only this mode.
+API server, of one node or of --all-nodes, and writes nothing back; next to a
+stock kubelet use only this mode.
 
-Each setting can also be given in the file named by --config, a YAML mapping
-(data-dir is dataDir there), or in the environment (STATUSSTORE_DATA_DIR), but
-STATUSSTORE_SOCKET counts for the other commands only. Flags win over the
-environment, the environment wins over the file. --print-config shows what
-results.`
+Each setting can also be given in the file named by --config, a YAML mapping with
+"version: 1" (data-dir is dataDir there), or in the environment
+(STATUSSTORE_DATA_DIR), but STATUSSTORE_SOCKET counts for the other commands only.
+Flags win over the environment, the environment wins over the file.
+--print-config shows what results.`
 
 // runFlags are the settings of run and what is no setting.
 type runFlags struct {
@@ -71,10 +72,15 @@ func (r *runFlags) addFlags(cmd *cobra.Command) {
 	f, c := cmd.Flags(), &r.agent
 	f.SortFlags = false
 	f.StringVar(&c.DataDir, "data-dir", "", "`directory` of the journal; required")
-	f.StringVar(&c.Node, "node", "", "`name` of the node whose pods are stored; required")
+	f.StringVar(&c.Node, "node", "", "`name` of the node whose pods are stored; required, unless --all-nodes")
+	f.BoolVar(&c.AllNodes, "all-nodes", false, "with --mode record and without --node: the pods of all nodes")
 	f.StringVar(&c.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server (default: the cluster that this runs in, if any)")
 	f.StringVar(&c.Socket, "socket", "", "`path` of the unix socket (default DATA_DIR/"+agent.SocketName+")")
 	f.StringVar(&c.SocketGroup, "socket-group", "", "`group` whose members may use the socket too")
+	f.StringSliceVar(&c.AllowUsers, "allow-users", nil, "`users`, by name or number, who may use the socket too")
+	f.StringSliceVar(&c.AllowGroups, "allow-groups", nil, "`groups` whose members may use the socket too")
+	f.StringSliceVar(&c.ReadOnlyUsers, "read-only-users", nil, "`users` who may only read")
+	f.StringSliceVar(&c.ReadOnlyGroups, "read-only-groups", nil, "`groups` whose members may only read")
 	f.Var(r.mode, "mode", "manage: send what callers store; record: journal what the API server shows")
 	f.Float32Var(&c.QPS, "qps", 50, "requests per second to the API server; negative is no limit")
 	f.IntVar(&c.Burst, "burst", 100, "requests that may go out at once")
@@ -84,10 +90,11 @@ func (r *runFlags) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&c.DrainTimeout, "drain-timeout", 5*time.Second, "limit of sending what is pending at the end")
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "limit of an orderly end")
 	f.DurationVar(&c.LockTimeout, "lock-timeout", time.Second, "limit of waiting for a journal that is in use")
-	f.IntVar(&c.Retention.EventsPerPod, "history", 40, "`events` that are kept: on average per pod, at least 1000 events in all")
+	f.IntVar(&c.Retention.EventsPerPod, "history", 40, "`events` that are kept in all: so many times the number of pods, at least 1000; the oldest go first, but each pod's newest stays")
 	f.Int64Var(&c.Retention.MaxBytes, "history-bytes", 256<<20, "`bytes` of events that are kept in all")
 	f.StringVar(&c.Listen, "listen", "", "TCP `address` for reading, such as 127.0.0.1:8080 (default: none)")
 	f.BoolVar(&c.ListenRemote, "listen-remote", false, "allow --listen on an address that is not loopback; there is no authentication")
+	f.BoolVar(&c.Profiling, "pprof", false, "serve profiles under /debug/pprof on the socket, for those who may write")
 	f.Var(r.logFormat, "log-format", "text or json")
 	f.Var(r.logLevel, "log-level", "debug, info, warn or error")
 	f.StringVar(&r.configFile, "config", "", "configuration `file` (default $STATUSSTORE_CONFIG)")
@@ -99,7 +106,7 @@ func (r *runFlags) addFlags(cmd *cobra.Command) {
 }
 
 func (r *runFlags) run(cmd *cobra.Command, s streams) error {
-	var file map[string]string
+	var file map[string]fileValue
 	if path := cmp.Or(r.configFile, os.Getenv("STATUSSTORE_CONFIG")); path != "" {
 		var err error
 		if file, err = readConfig(path); err != nil {
@@ -112,10 +119,11 @@ func (r *runFlags) run(cmd *cobra.Command, s streams) error {
 	if r.printConfig {
 		return printConfig(s.out, cmd.Flags())
 	}
-	for _, required := range []struct{ value, flag string }{{r.agent.DataDir, "--data-dir DIR"}, {r.agent.Node, "--node NAME"}} {
-		if required.value == "" {
-			return usagef("run: %s is required", required.flag)
-		}
+	if r.agent.DataDir == "" {
+		return usagef("run: --data-dir DIR is required")
+	}
+	if r.agent.Node == "" && !r.agent.AllNodes {
+		return usagef("run: --node NAME is required")
 	}
 	return r.runAgent(cmd.Context(), s)
 }

@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("STATUSSTORE_SOCKET", filepath.Join(dir, "s"))
 			// The variable is for the commands only; the agent has a file.
 			config := filepath.Join(dir, "c.yaml")
-			if err := os.WriteFile(config, []byte("socket: "+filepath.Join(dir, "s")+"\n"), 0o600); err != nil {
+			if err := os.WriteFile(config, []byte("version: 1\nsocket: "+filepath.Join(dir, "s")+"\n"), 0o600); err != nil {
 				return err
 			}
 			env.Setenv("STATUSSTORE_CONFIG", config)

@@ -93,11 +93,7 @@ func setAll(ctx context.Context, s streams, client *socket.Client, found manifes
 			continue
 		}
 		if output == "text" {
-			shown := pod.Name
-			if pod.Namespace != defaultNamespace {
-				shown = name.String()
-			}
-			if err := write(s.out, fmt.Appendf(nil, "pod/%s version %d\n", escape(shown), stored.Version)); err != nil {
+			if err := write(s.out, fmt.Appendf(nil, "%s version %d\n", name.shown(), stored.Version)); err != nil {
 				return err
 			}
 		}

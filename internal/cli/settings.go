@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -21,7 +22,13 @@ import (
 
 // A setting of run is one flag. The same setting has a key in the configuration
 // file (data-dir: dataDir) and a variable in the environment
-// (STATUSSTORE_DATA_DIR; --socket has none). The first of flag, variable, file and default counts.
+// (STATUSSTORE_DATA_DIR; --socket has none). The first of flag, variable, file and
+// default counts. A setting with several values is a list in the file, and has
+// commas elsewhere.
+
+// configVersion is that of the configuration file's form, in its key "version". A
+// key that changes its meaning or goes away needs a new one.
+const configVersion = 1
 
 // flagOnly are the flags that are no settings: where to find the settings, what to
 // do with them, and what nobody should do at each start.
@@ -52,7 +59,7 @@ func variableOf(f *pflag.Flag) string {
 // fillFlags gives the flags that are not on the command line their values from
 // the environment and the configuration file. Any value that can't be used is a
 // wrong usage, wherever it is from.
-func fillFlags(flags *pflag.FlagSet, file map[string]string, getenv func(string) string) error {
+func fillFlags(flags *pflag.FlagSet, file map[string]fileValue, getenv func(string) string) error {
 	unused := maps.Clone(file)
 	var failed error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -73,9 +80,7 @@ func fillFlags(flags *pflag.FlagSet, file map[string]string, getenv func(string)
 				err = usagef("%s=%q: %w", variableOf(f), fromEnv, wanted(f, err))
 			}
 		case inFile:
-			if err = f.Value.Set(fromFile); err != nil {
-				err = usagef("configuration file: %s: %q: %w", keyOf(f), fromFile, wanted(f, err))
-			}
+			err = fromFile.set(f)
 		}
 		failed = cmp.Or(failed, err)
 	})
@@ -110,8 +115,32 @@ func flagError(err error) error {
 	return &usageError{err}
 }
 
-// readConfig reads a configuration file: one flat mapping of keys to plain values.
-func readConfig(path string) (map[string]string, error) {
+// fileValue is what the configuration file says for a key: a plain value, or a
+// list of them.
+type fileValue struct {
+	values []string
+	list   bool
+}
+
+func (v fileValue) set(f *pflag.Flag) error {
+	if several, ok := f.Value.(pflag.SliceValue); ok {
+		if err := several.Replace(v.values); err != nil {
+			return usagef("configuration file: %s: %q: %w", keyOf(f), v.values, err)
+		}
+		return nil
+	}
+	if v.list {
+		return usagef("configuration file: %s: want one plain value", keyOf(f))
+	}
+	if err := f.Value.Set(v.values[0]); err != nil {
+		return usagef("configuration file: %s: %q: %w", keyOf(f), v.values[0], wanted(f, err))
+	}
+	return nil
+}
+
+// readConfig reads a configuration file: one flat mapping of keys to plain values
+// and lists of them, with the version of its form.
+func readConfig(path string) (map[string]fileValue, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -120,31 +149,54 @@ func readConfig(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, usagef("configuration file %s: %w", path, err)
 	}
-	if string(text) == "null" {
-		return nil, nil
-	}
 	var values map[string]any
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber() // a float64 would lose large numbers
 	if err := dec.Decode(&values); err != nil {
 		return nil, usagef("configuration file %s: want a mapping of keys to values: %w", path, err)
 	}
-	config := make(map[string]string, len(values))
+	switch version := values["version"]; version {
+	case json.Number(strconv.Itoa(configVersion)):
+	case nil:
+		return nil, usagef("configuration file %s: version is missing; this release reads \"version: %d\"", path, configVersion)
+	default:
+		shown, _ := json.Marshal(version) // it was JSON before
+		return nil, usagef("configuration file %s: version %s is unknown; this release reads \"version: %d\"", path, shown, configVersion)
+	}
+	delete(values, "version")
+	config := make(map[string]fileValue, len(values))
 	for key, value := range values {
-		switch value.(type) {
-		case string, bool, json.Number:
-			config[key] = fmt.Sprint(value)
-		default:
-			return nil, usagef("configuration file %s: %s: want one plain value", path, key)
+		v, ok := fileValueOf(value)
+		if !ok {
+			return nil, usagef("configuration file %s: %s: want one plain value, or a list of them", path, key)
 		}
+		config[key] = v
 	}
 	return config, nil
+}
+
+func fileValueOf(value any) (fileValue, bool) {
+	elements, list := value.([]any)
+	if !list {
+		elements = []any{value}
+	}
+	v := fileValue{list: list, values: []string{}}
+	for _, e := range elements {
+		switch e.(type) {
+		case string, bool, json.Number:
+			v.values = append(v.values, fmt.Sprint(e))
+		default:
+			return v, false
+		}
+	}
+	return v, true
 }
 
 // printConfig writes the settings in the form of a configuration file.
 func printConfig(w io.Writer, flags *pflag.FlagSet) error {
 	var b bytes.Buffer
 	var failed error
+	fmt.Fprintf(&b, "version: %d\n", configVersion)
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !isSetting(f) {
 			return
@@ -153,6 +205,9 @@ func printConfig(w io.Writer, flags *pflag.FlagSet) error {
 		switch f.Value.Type() {
 		case "int", "int64", "float32", "bool":
 			value = json.RawMessage(f.Value.String())
+		}
+		if several, ok := f.Value.(pflag.SliceValue); ok {
+			value = append([]string{}, several.GetSlice()...) // an empty list and not null
 		}
 		line, err := yaml.Marshal(map[string]any{keyOf(f): value})
 		failed = cmp.Or(failed, err)

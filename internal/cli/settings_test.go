@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func runFlagsOf(t *testing.T, args []string, file string, env map[string]string)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	var values map[string]string
+	var values map[string]fileValue
 	if file != "" {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
@@ -40,7 +41,7 @@ func runFlagsOf(t *testing.T, args []string, file string, env map[string]string)
 }
 
 func TestSettings_Precedence(t *testing.T) {
-	const file = "passInterval: 3s\nqps: 3\nworkers: 3\nmode: record\n"
+	const file = "version: 1\npassInterval: 3s\nqps: 3\nworkers: 3\nmode: record\n"
 	env := map[string]string{"STATUSSTORE_PASS_INTERVAL": "2s", "STATUSSTORE_QPS": "2.5"}
 	r, _, err := runFlagsOf(t, []string{"--pass-interval", "1s"}, file, env)
 	if err != nil {
@@ -67,7 +68,7 @@ func TestSettings_Precedence(t *testing.T) {
 // agent's socket; the file may.
 func TestSettings_Socket(t *testing.T) {
 	env := map[string]string{"STATUSSTORE_SOCKET": "/e"}
-	for file, want := range map[string]string{"": "", "socket: /f\n": "/f"} {
+	for file, want := range map[string]string{"": "", "version: 1\nsocket: /f\n": "/f"} {
 		r, _, err := runFlagsOf(t, nil, file, env)
 		if err != nil || r.agent.Socket != want {
 			t.Errorf("file %q: got %q, %v, want %q", file, r.agent.Socket, err, want)
@@ -75,9 +76,34 @@ func TestSettings_Socket(t *testing.T) {
 	}
 }
 
+// TestSettings_Lists are lists in the file, and have commas elsewhere; they replace
+// each other and are not added up.
+func TestSettings_Lists(t *testing.T) {
+	tests := []struct {
+		name, file string
+		args       []string
+		env        map[string]string
+		want       []string
+	}{
+		{"file", "allowUsers: [a, 7]\n", nil, nil, []string{"a", "7"}},
+		{"one in the file", "allowUsers: a\n", nil, nil, []string{"a"}},
+		{"none in the file", "allowUsers: []\n", nil, nil, []string{}},
+		{"environment", "allowUsers: [a]\n", nil, map[string]string{"STATUSSTORE_ALLOW_USERS": "b,c"}, []string{"b", "c"}},
+		{"flags", "allowUsers: [a]\n", []string{"--allow-users", "d", "--allow-users", "e,f"}, map[string]string{"STATUSSTORE_ALLOW_USERS": "b"}, []string{"d", "e", "f"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, _, err := runFlagsOf(t, tt.args, "version: 1\n"+tt.file, tt.env)
+			if err != nil || !slices.Equal(r.agent.AllowUsers, tt.want) {
+				t.Errorf("got %q, %v, want %q", r.agent.AllowUsers, err, tt.want)
+			}
+		})
+	}
+}
+
 // TestSettings_FlagAtItsDefault wins too: it was said.
 func TestSettings_FlagAtItsDefault(t *testing.T) {
-	r, _, err := runFlagsOf(t, []string{"--workers", "10"}, "workers: 3\n", nil)
+	r, _, err := runFlagsOf(t, []string{"--workers", "10"}, "version: 1\nworkers: 3\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,18 +118,23 @@ func TestSettings_Wrong(t *testing.T) {
 		env        map[string]string
 		want       string
 	}{
-		{"unknown key", "dataDir: d\nwrokers: 3\n", nil, "unknown key wrokers"},
-		{"a flag's spelling", "data-dir: d\n", nil, "unknown key data-dir"},
-		{"key twice", "node: a\nnode: b\n", nil, `"node" already set`},
-		{"not a number", "workers: many\n", nil, `workers: "many"`},
-		{"not a duration", "passInterval: 10\n", nil, `passInterval: "10"`},
-		{"not a choice", "mode: both\n", nil, "manage, record"},
-		{"list", "node: [a]\n", nil, "node: want one plain value"},
-		{"nothing", "node:\n", nil, "node: want one plain value"},
+		{"unknown key", "version: 1\ndataDir: d\nwrokers: 3\n", nil, "unknown key wrokers"},
+		{"a flag's spelling", "version: 1\ndata-dir: d\n", nil, "unknown key data-dir"},
+		{"key twice", "version: 1\nnode: a\nnode: b\n", nil, `"node" already set`},
+		{"not a number", "version: 1\nworkers: many\n", nil, `workers: "many"`},
+		{"not a duration", "version: 1\npassInterval: 10\n", nil, `passInterval: "10"`},
+		{"not a choice", "version: 1\nmode: both\n", nil, "manage, record"},
+		{"list", "version: 1\nnode: [a]\n", nil, "node: want one plain value"},
+		{"nothing", "version: 1\nnode:\n", nil, "node: want one plain value"},
 		{"no mapping", "- a\n", nil, "want a mapping"},
 		{"no YAML", "a: [", nil, "configuration file "},
-		{"for once only", "moveDamagedAside: true\n", nil, "unknown key moveDamagedAside"},
-		{"file in a file", "config: x\n", nil, "unknown key config"},
+		{"list in a list", "version: 1\nallowUsers: [[a]]\n", nil, "allowUsers: want one plain value, or a list"},
+		{"no version", "node: a\n", nil, "version is missing"},
+		{"empty", "\n", nil, "version is missing"},
+		{"newer version", "version: 2\nnode: a\n", nil, "version 2 is unknown"},
+		{"version as text", "version: \"1\"\nnode: a\n", nil, `version "1" is unknown`},
+		{"for once only", "version: 1\nmoveDamagedAside: true\n", nil, "unknown key moveDamagedAside"},
+		{"file in a file", "version: 1\nconfig: x\n", nil, "unknown key config"},
 		{"environment", "", map[string]string{"STATUSSTORE_BURST": "x"}, `STATUSSTORE_BURST="x"`},
 	}
 	for _, tt := range tests {
@@ -118,7 +149,7 @@ func TestSettings_Wrong(t *testing.T) {
 
 // TestSettings_PrintedConfig can be used as a file and leads to the same settings.
 func TestSettings_PrintedConfig(t *testing.T) {
-	args := []string{"--data-dir", "a: b", "--node", "12", "--qps", "-1", "--history-bytes", "9007199254740993", "--mode", "record", "--log-format", "json", "--drain-timeout", "90s"}
+	args := []string{"--data-dir", "a: b", "--node", "12", "--qps", "-1", "--history-bytes", "9007199254740993", "--mode", "record", "--log-format", "json", "--drain-timeout", "90s", "--allow-users", "a,7", "--read-only-groups", "g"}
 	first, flags, err := runFlagsOf(t, args, "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +168,9 @@ func TestSettings_PrintedConfig(t *testing.T) {
 	}
 	if printed.String() != again.String() {
 		t.Errorf("printed again:\n%s\nwant:\n%s", &again, &printed)
+	}
+	if got := second.agent.AllowUsers; !slices.Equal(got, []string{"a", "7"}) {
+		t.Errorf("got allowed users %q", got)
 	}
 	if first.agent.DataDir != second.agent.DataDir || second.agent.Retention.MaxBytes != 9007199254740993 || second.agent.QPS != -1 {
 		t.Errorf("got %+v, want %+v", second.agent, first.agent)

@@ -39,6 +39,8 @@ type Options struct {
 	Metrics *Metrics
 	// ReadOnly, if not empty, says why all writes are refused.
 	ReadOnly string
+	// Profiling serves /debug/pprof.
+	Profiling bool
 	// Syncing says that there is an API server to sync with.
 	Syncing bool
 	// Live shows the pods as that server has them. Nil: it is not asked.
@@ -76,7 +78,6 @@ func (o Options) withDefaults() Options {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
 	}
-	o.Metrics.attach(o.Manager)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -99,12 +100,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// api holds what the handlers share. It is immutable.
+// api holds what the handlers share. Only recent changes.
 type api struct {
 	Options
 	m        *manager.Manager
 	started  time.Time
 	snapshot chan struct{} // holds a value while a snapshot is being served
+	recent   *sharedEvents
 }
 
 // handler answers a request, or returns an error before it has written anything.
@@ -116,10 +118,14 @@ type methods map[string]handler
 // New returns the handler of the whole interface.
 func New(o Options) http.Handler {
 	o = o.withDefaults()
-	a := &api{Options: o, m: o.Manager, started: time.Now(), snapshot: make(chan struct{}, maxSnapshots)}
+	a := &api{Options: o, m: o.Manager, started: time.Now(), snapshot: make(chan struct{}, maxSnapshots), recent: new(sharedEvents)}
+	a.Metrics.attach(a)
 	mux := http.NewServeMux()
 	for pattern, m := range a.routes() {
 		mux.Handle(pattern, a.dispatch(pattern, m))
+	}
+	if o.Profiling {
+		mux.Handle(pathProfiles, a.dispatch(pathProfiles, methods{http.MethodGet: getProfile}))
 	}
 	mux.Handle("/", a.dispatch("other", nil))
 	return mux
@@ -130,6 +136,7 @@ func (a *api) routes() map[string]methods {
 	post := func(h handler) methods { return methods{http.MethodPost: h} }
 	return map[string]methods{
 		"/api/v1/pods":                        get(a.listPods),
+		"/api/v1/namespaces/{ns}":             get(a.getNamespace),
 		"/api/v1/namespaces/{ns}/pods":        get(a.listPods),
 		"/api/v1/namespaces/{ns}/pods/{name}": get(a.getPod),
 		"/api/v1/namespaces/{ns}/pods/{name}/status": {

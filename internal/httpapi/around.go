@@ -100,9 +100,15 @@ func flush(w http.ResponseWriter) error {
 	return http.NewResponseController(w).Flush()
 }
 
-// commitContext bounds the wait for the disk.
-func (a *api) commitContext(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(r.Context(), a.CommitTimeout, errSlowDisk)
+// commit calls the manager with a bound on the wait for the disk, and notes how
+// long that took. The call says whether it changed anything.
+func (a *api) commit(r *http.Request, call func(context.Context) (changed bool, err error)) error {
+	ctx, cancel := context.WithTimeoutCause(r.Context(), a.CommitTimeout, errSlowDisk)
+	defer cancel()
+	begin := time.Now()
+	changed, err := call(ctx)
+	a.Metrics.Written(changed, err, time.Since(begin))
+	return err
 }
 
 // streamContext ends with the request, and with Options.Stopping.

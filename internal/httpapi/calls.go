@@ -52,9 +52,12 @@ func (a *api) containerCall(w http.ResponseWriter, r *http.Request, containerID 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.commitContext(r)
-	defer cancel()
-	outcome, err := call(ctx, e.UID)
+	var outcome manager.Outcome
+	err = a.commit(r, func(ctx context.Context) (bool, error) {
+		var err error
+		outcome, err = call(ctx, e.UID)
+		return outcome == manager.OutcomeApplied, err
+	})
 	if err != nil {
 		return err
 	}
@@ -81,9 +84,12 @@ func (a *api) postTerminate(w http.ResponseWriter, r *http.Request) error {
 		pod = &v1.Pod{Status: *e.Status.DeepCopy()}
 		pod.Namespace, pod.Name, pod.UID = e.Namespace, e.Name, e.UID
 	}
-	ctx, cancel := a.commitContext(r)
-	defer cancel()
-	change, err := a.m.TerminatePod(ctx, pod)
+	var change manager.Change
+	err := a.commit(r, func(ctx context.Context) (bool, error) {
+		var err error
+		change, err = a.m.TerminatePod(ctx, pod)
+		return change.Changed, err
+	})
 	if err != nil {
 		return err
 	}
@@ -100,9 +106,12 @@ func (a *api) postFinished(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.commitContext(r)
-	defer cancel()
-	change, err := a.m.FinishPod(ctx, e.UID)
+	var change manager.Change
+	err = a.commit(r, func(ctx context.Context) (bool, error) {
+		var err error
+		change, err = a.m.FinishPod(ctx, e.UID)
+		return change.Changed, err
+	})
 	if err != nil {
 		return err
 	}
@@ -142,9 +151,12 @@ func (a *api) postRetain(w http.ResponseWriter, r *http.Request) error {
 			keep.Insert(e.UID) // a mirror's UID keeps its static pod
 		}
 	}
-	ctx, cancel := a.commitContext(r)
-	defer cancel()
-	removed, err := a.m.RemoveOrphanedStatuses(ctx, keep)
+	var removed []types.UID
+	err := a.commit(r, func(ctx context.Context) (bool, error) {
+		var err error
+		removed, err = a.m.RemoveOrphanedStatuses(ctx, keep)
+		return len(removed) > 0, err
+	})
 	if err != nil {
 		return err
 	}

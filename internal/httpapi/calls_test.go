@@ -14,6 +14,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusstore/statusstore/internal/wire"
 	"github.com/statusstore/statusstore/journal"
 )
 
@@ -137,11 +138,11 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-func readEvents(t *testing.T, body string) []Event {
+func readEvents(t *testing.T, body string) []wire.Event {
 	t.Helper()
-	var events []Event
+	var events []wire.Event
 	for line := range strings.Lines(body) {
-		var e Event
+		var e wire.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
@@ -179,7 +180,7 @@ func TestEvents(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
-	next := func() Event {
+	next := func() wire.Event {
 		t.Helper()
 		if !lines.Scan() {
 			t.Fatalf("the stream ended: %v", lines.Err())

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/internal/wire"
 	"github.com/statusstore/statusstore/journal"
 )
 
@@ -21,23 +22,6 @@ const contentNDJSON = "application/x-ndjson"
 // historyLimit is how many of a pod's events are shown, unless the request says
 // otherwise.
 const historyLimit = 1000
-
-// eventOf is an event as it is shown.
-func eventOf(e journal.Event) Event {
-	out := Event{
-		Sequence: e.Sequence, Time: e.Time.UTC(), Epoch: e.Epoch, Kind: e.Kind.String(), Reason: e.Reason,
-		Namespace: e.Namespace, Name: e.Name, UID: e.UID, Version: e.Version,
-		Incarnation: e.Incarnation, Finished: e.Finished, Attributes: e.Attributes,
-	}
-	if e.Kind == journal.KindSet || e.Kind == journal.KindFinished {
-		status, err := statusAt(e)
-		if err != nil {
-			out.Error = err.Error()
-		}
-		out.Status = status
-	}
-	return out
-}
 
 // GET /statusstore/v1/pods/{uid}/history?limit=N
 func (a *api) getHistory(w http.ResponseWriter, r *http.Request) error {
@@ -52,14 +36,14 @@ func (a *api) getHistory(w http.ResponseWriter, r *http.Request) error {
 	if e, ok := a.m.Entry(uid); ok {
 		uid = e.UID
 	}
-	h := History{UID: uid, Events: []Event{}}
+	h := History{UID: uid, Events: []wire.Event{}}
 	var newest []journal.Event
 	for e, err := range a.m.Journal().Events(1, 0) {
 		if ctx := r.Context(); ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if errors.Is(err, journal.ErrClosed) {
-			return err
+		if errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrDegraded) {
+			return err // nothing can be read now, which is not an empty history
 		}
 		if err != nil || e.UID != uid {
 			continue // damage elsewhere does not hide this pod's history
@@ -79,8 +63,8 @@ func (a *api) getHistory(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	for _, e := range newest {
-		h.Events = append(h.Events, eventOf(e))
+	for i := range newest {
+		h.Events = append(h.Events, wire.Whole(&newest[i]))
 	}
 	// The first version that is shown tells whether retention took older ones.
 	h.Truncated = h.Truncated || len(newest) > 0 && !newest[0].First
@@ -178,15 +162,15 @@ func (s *eventStream) send(ctx context.Context, to journal.Sequence) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, journal.ErrClosed) {
-			return err
+		if errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrDegraded) {
+			return err // the client asks again from where it is
 		}
 		if err := s.gap(e.Sequence); err != nil {
 			return err
 		}
-		out := eventOf(e)
+		out := wire.Whole(&e)
 		if err != nil {
-			out = Event{Sequence: e.Sequence, Error: err.Error()}
+			out = wire.Event{Sequence: e.Sequence, Error: err.Error()}
 		}
 		if err := s.line(out); err != nil {
 			return err
@@ -205,10 +189,10 @@ func (s *eventStream) gap(next journal.Sequence) error {
 	if !s.tail || next <= s.cursor+1 {
 		return nil
 	}
-	return s.line(Event{Sequence: s.cursor + 1, Error: fmt.Sprintf("events %d to %d were trimmed before they were read", s.cursor+1, next-1)})
+	return s.line(wire.Event{Sequence: s.cursor + 1, Error: fmt.Sprintf("events %d to %d were trimmed before they were read", s.cursor+1, next-1)})
 }
 
-func (s *eventStream) line(e Event) error {
+func (s *eventStream) line(e wire.Event) error {
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(e); err != nil {
 		return fmt.Errorf("encode event: %w", err)

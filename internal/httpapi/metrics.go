@@ -4,6 +4,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ type Metrics struct {
 
 	terminated *prometheus.CounterVec
 	rejected   prometheus.Counter
+	writes     *prometheus.HistogramVec
 	resizes    *prometheus.HistogramVec
 	retries    prometheus.Counter
 }
@@ -66,6 +68,8 @@ func NewMetrics() *Metrics {
 			Name: "statusstore_containers_terminated_total", Help: "Containers that ended."}, []string{"kind", "exit_code", "reason"}),
 		rejected: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "statusstore_rejected_updates_total", Help: "Updates refused as illegal transitions."}),
+		writes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "statusstore_write_duration_seconds", Help: "Time until a change was durable, found to be none, or refused.", Buckets: seconds}, []string{"result"}),
 		resizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "statusstore_deferred_resize_duration_seconds", Help: "How long deferred resizes waited.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 10)}, []string{"outcome"}),
@@ -74,21 +78,21 @@ func NewMetrics() *Metrics {
 	}
 	x.registry.MustRegister(
 		x.requests, x.requestDuration, x.watches, x.syncRequests, x.syncDuration, x.syncLatency, x.circuitOpen,
-		x.terminated, x.rejected, x.resizes, x.retries,
+		x.terminated, x.rejected, x.writes, x.resizes, x.retries,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return x
 }
 
-func (x *Metrics) attach(m *manager.Manager) {
-	x.attached.Do(func() { x.registry.MustRegister(figures{m}) })
+func (x *Metrics) attach(a *api) {
+	x.attached.Do(func() { x.registry.MustRegister(figures{a}) })
 }
 
 // Hooks returns the manager's hooks that feed the metrics.
 func (x *Metrics) Hooks() manager.Hooks {
 	return manager.Hooks{
 		ContainerTerminated: func(_ types.UID, t podstatus.Termination) {
-			x.terminated.WithLabelValues(t.Kind, strconv.Itoa(int(t.ExitCode)), t.Reason).Inc()
+			x.terminated.WithLabelValues(t.Kind, exitCodeLabel(t.ExitCode), reasonLabel(t.Reason)).Inc()
 		},
 		Rejected: func(*podstatus.TransitionError) { x.rejected.Inc() },
 		ResizeEnded: func(_ types.UID, outcome manager.ResizeOutcome, waited time.Duration) {
@@ -116,6 +120,51 @@ func (x *Metrics) Circuit(open bool) {
 	}
 }
 
+// The results of a write.
+const (
+	writeApplied   = "applied"
+	writeUnchanged = "unchanged"
+	writeRefused   = "refused" // for the caller's fault
+	writeFailed    = "failed"  // for the disk's
+)
+
+// Written is called when a write has ended, with what it changed and its error.
+func (x *Metrics) Written(changed bool, err error, took time.Duration) {
+	result := writeUnchanged
+	switch {
+	case err != nil && statusOf(err).Code >= http.StatusInternalServerError:
+		result = writeFailed
+	case err != nil:
+		result = writeRefused
+	case changed:
+		result = writeApplied
+	}
+	x.writes.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// knownReasons are why containers end, as runtimes and kubelets say it. Callers may
+// say anything, and each word would be a series for ever.
+var knownReasons = []string{
+	"", "Completed", "Error", "OOMKilled", "ContainerCannotRun", "ContainerStatusUnknown", "DeadlineExceeded",
+	"Evicted", "RestartAllContainers", "StartError", "Unknown",
+}
+
+const otherLabel = "other"
+
+func reasonLabel(reason string) string {
+	if slices.Contains(knownReasons, reason) {
+		return reason
+	}
+	return otherLabel
+}
+
+func exitCodeLabel(code int32) string {
+	if code < 0 || code > 255 {
+		return otherLabel
+	}
+	return strconv.Itoa(int(code))
+}
+
 // RecordRetry is called when an observed change could not be journalled at once.
 func (x *Metrics) RecordRetry() { x.retries.Inc() }
 
@@ -135,78 +184,4 @@ func (x *Metrics) observeRequest(pattern, method string, code int, took time.Dur
 func (a *api) getMetrics(w http.ResponseWriter, r *http.Request) error {
 	promhttp.HandlerFor(a.Metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}).ServeHTTP(w, r)
 	return nil
-}
-
-// figures are read from the manager when they are asked for.
-type figures struct{ m *manager.Manager }
-
-type figure struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-}
-
-func gauge(name, help string, labels ...string) figure {
-	return figure{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
-}
-
-func counter(name, help string) figure {
-	return figure{prometheus.NewDesc(name, help, nil, nil), prometheus.CounterValue}
-}
-
-var (
-	figurePods       = gauge("statusstore_pods", "Pods with a stored status.")
-	figurePending    = gauge("statusstore_pods_pending", "Pods whose newest version is not acked.")
-	figureBehind     = gauge("statusstore_acked_versions_behind", "Versions that are not acked, over all pods.")
-	figurePendingAge = gauge("statusstore_pending_age_seconds", "Age of the oldest version that is not acked.")
-	figureFailing    = gauge("statusstore_pods_failing", "Pods whose last request was refused.")
-	figureSynced     = gauge("statusstore_live_synced", "1 when the first LIST of the API server's pods is complete.")
-	figureHead       = counter("statusstore_journal_events_total", "Events appended since the journal was created: its head sequence.")
-	figureEpoch      = counter("statusstore_journal_epoch", "How often the journal was opened.")
-	figureEvents     = gauge("statusstore_journal_events", "Events that are kept.")
-	figureBytes      = gauge("statusstore_journal_bytes", "Size of the journal file.")
-	figureFreeBytes  = gauge("statusstore_journal_free_bytes", "Part of the journal file that is free.")
-	figureDegraded   = gauge("statusstore_journal_degraded", "1 while writes fail.")
-	figureResizes    = gauge("statusstore_resizes", "Pods with a resize, by state.", "state", "reason", "priority")
-
-	allFigures = []figure{
-		figurePods, figurePending, figureBehind, figurePendingAge, figureFailing, figureSynced, figureHead, figureEpoch,
-		figureEvents, figureBytes, figureFreeBytes, figureDegraded, figureResizes,
-	}
-)
-
-// Describe implements prometheus.Collector.
-func (figures) Describe(out chan<- *prometheus.Desc) {
-	for _, f := range allFigures {
-		out <- f.desc
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c figures) Collect(out chan<- prometheus.Metric) {
-	send := func(f figure, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
-	}
-	truth := map[bool]float64{true: 1}
-	s := c.m.Status()
-	send(figurePods, float64(s.Pods))
-	send(figurePending, float64(s.Pending))
-	send(figureBehind, float64(s.AckedVersionsBehind))
-	age := time.Duration(0)
-	if s.OldestPending != nil {
-		age = time.Since(*s.OldestPending)
-	}
-	send(figurePendingAge, max(0, age.Seconds()))
-	send(figureFailing, float64(s.Failing))
-	send(figureSynced, truth[s.LiveSynced])
-	send(figureHead, float64(s.HeadSequence))
-	send(figureEpoch, float64(s.Epoch))
-	send(figureBytes, float64(s.JournalBytes))
-	send(figureDegraded, truth[s.Degraded])
-	if stats, err := c.m.Journal().Stats(); err == nil {
-		send(figureEvents, float64(stats.Events))
-		send(figureFreeBytes, float64(stats.FreeBytes))
-	}
-	for _, r := range c.m.ResizeCounts() {
-		send(figureResizes, float64(r.Pods), r.State, r.Reason, r.Priority)
-	}
 }

@@ -3,11 +3,15 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,7 +53,39 @@ func (a *api) putStatus(w http.ResponseWriter, r *http.Request) error {
 	if err := a.checkLive(pod.Namespace, pod.Name, identity{pod.UID, pod.CreationTimestamp, podstatus.IsStatic(pod)}); err != nil {
 		return err
 	}
-	return a.store(w, r, call, pod)
+	if call.exact {
+		if call.expected, err = a.versionOf(pod); err != nil {
+			return err
+		}
+	}
+	err = a.store(w, r, call, pod)
+	if call.exact && errors.Is(err, manager.ErrVersionConflict) {
+		return changedMeanwhile(pod)
+	}
+	return err
+}
+
+// versionOf is the version that the pod's resourceVersion stands for, if it is
+// the stored one. Pods mostly come from the API server, whose resourceVersions look
+// the same and mean nothing here: so only a request that says so is about ours.
+func (a *api) versionOf(pod *v1.Pod) (*journal.Version, error) {
+	n, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
+	if err != nil {
+		return nil, badRequest("resourceVersionMatch=Exact: metadata.resourceVersion %q is not one of this interface", pod.ResourceVersion)
+	}
+	e, ok := a.m.Entry(pod.UID)
+	if !ok {
+		return nil, apierrors.NewNotFound(podResource, pod.Name)
+	}
+	if e.Sequence != journal.Sequence(n) {
+		return nil, changedMeanwhile(pod)
+	}
+	return &e.Version, nil
+}
+
+// changedMeanwhile is what client-go's retry.RetryOnConflict looks for.
+func changedMeanwhile(pod *v1.Pod) error {
+	return apierrors.NewConflict(podResource, pod.Name, fmt.Errorf("the pod has changed since resourceVersion %s; read it again", pod.ResourceVersion))
 }
 
 // write is what a request to set a status says beside its body.
@@ -58,6 +94,7 @@ type write struct {
 	validation validation
 	expected   *journal.Version // If-Match
 	exists     bool             // If-Match: *
+	exact      bool             // the body's resourceVersion counts
 }
 
 func parseWrite(r *http.Request) (write, error) {
@@ -71,6 +108,17 @@ func parseWrite(r *http.Request) (write, error) {
 	}
 	if r.URL.Query().Has("dryRun") {
 		return c, badRequest("dryRun is not supported: nothing was stored")
+	}
+	switch match := r.URL.Query().Get("resourceVersionMatch"); {
+	case match == "":
+	case match != string(metav1.ResourceVersionMatchExact):
+		return c, badRequest("resourceVersionMatch=%q: want Exact", match)
+	case r.Method != http.MethodPut:
+		return c, badRequest("resourceVersionMatch is for PUT; use If-Match")
+	case len(r.Header.Values("If-Match")) > 0:
+		return c, badRequest("resourceVersionMatch and If-Match exclude each other")
+	default:
+		c.exact = true
 	}
 	match := strings.TrimSpace(r.Header.Get("If-Match"))
 	switch match {
@@ -133,15 +181,16 @@ func (a *api) store(w http.ResponseWriter, r *http.Request, c write, pod *v1.Pod
 	// for the previous one, as the server has it (SEMANTICS 8).
 	status := pod.Status
 	pod.Status = a.liveStatus(pod.UID)
-	ctx, cancel := a.commitContext(r)
-	defer cancel()
 	var change manager.Change
-	var err error
-	if c.expected != nil {
-		change, err = a.m.SetPodStatusIf(ctx, pod, status, *c.expected)
-	} else {
-		change, err = a.m.SetPodStatus(ctx, pod, status)
-	}
+	err := a.commit(r, func(ctx context.Context) (bool, error) {
+		var err error
+		if c.expected != nil {
+			change, err = a.m.SetPodStatusIf(ctx, pod, status, *c.expected)
+		} else {
+			change, err = a.m.SetPodStatus(ctx, pod, status)
+		}
+		return change.Changed, err
+	})
 	if err != nil {
 		return err
 	}

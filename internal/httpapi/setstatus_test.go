@@ -4,14 +4,23 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 )
 
 func TestPutStatus(t *testing.T) {
@@ -266,5 +275,96 @@ func TestC49_HugeTerminationMessages(t *testing.T) {
 	}
 	if r := s.mustSet(pod); number(t, r.header, HeaderVersion) != 1 {
 		t.Error("the same input made a version")
+	}
+}
+
+// TestPutStatus_Exact: with resourceVersionMatch=Exact, and only then, an update of
+// what has changed since it was read is a conflict, as client-go expects it.
+func TestPutStatus_Exact(t *testing.T) {
+	s := newStore(t)
+	path := PodStatusPath("default", "web-0")
+	pod := newPod("web-0", "uid-a", message("one"))
+	put := func(query, resourceVersion, text string, headers ...string) reply {
+		changed := pod.DeepCopy()
+		changed.ResourceVersion, changed.Status.Message = resourceVersion, text
+		return s.do(http.MethodPut, path+query, jsonOf(t, changed), headers...)
+	}
+	put("?resourceVersionMatch=Exact", "1", "early").into(t, http.StatusNotFound, nil)
+	s.mustSet(pod)
+	var read v1.Pod
+	s.do(http.MethodGet, path, "").into(t, http.StatusOK, &read)
+	put("?resourceVersionMatch=Exact", read.ResourceVersion, "two").into(t, http.StatusOK, nil)
+	var conflict metav1.Status
+	put("?resourceVersionMatch=Exact", read.ResourceVersion, "three").into(t, http.StatusConflict, &conflict)
+	if conflict.Reason != metav1.StatusReasonConflict {
+		t.Errorf("got reason %s, want Conflict", conflict.Reason)
+	}
+	// Pods come from the API server as a rule, with its resourceVersion.
+	put("", "999999", "of the API server").into(t, http.StatusOK, nil)
+	for name, r := range map[string]reply{
+		"none":     put("?resourceVersionMatch=Exact", "", "x"),
+		"no count": put("?resourceVersionMatch=Exact", "x", "x"),
+		"word":     put("?resourceVersionMatch=NotOlderThan", read.ResourceVersion, "x"),
+		"both":     put("?resourceVersionMatch=Exact", read.ResourceVersion, "x", "If-Match", "1"),
+		"patch":    s.do(http.MethodPatch, path+"?resourceVersionMatch=Exact", `{"status":{"message":"x"}}`, "Content-Type", string(types.MergePatchType)),
+	} {
+		if r.code != http.StatusBadRequest {
+			t.Errorf("%s: got %d, want 400: %s", name, r.code, r.body)
+		}
+	}
+	s.do(http.MethodGet, path, "").into(t, http.StatusOK, &read)
+	if read.Status.Message != "of the API server" {
+		t.Errorf("got %q", read.Status.Message)
+	}
+}
+
+// TestPutStatus_ExactConcurrent: read, change and write with client-go's retry lose
+// nothing.
+func TestPutStatus_ExactConcurrent(t *testing.T) {
+	s := newStore(t)
+	s.mustSet(newPod("web-0", "uid-a"))
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://statusstore", QPS: -1, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writers, each = 4, 10
+	var group sync.WaitGroup
+	for range writers {
+		group.Go(func() {
+			for range each {
+				err := retry.OnError(wait.Backoff{Steps: 1000, Duration: time.Millisecond}, apierrors.IsConflict, func() error {
+					pod, err := client.CoreV1().Pods("default").Get(t.Context(), "web-0", metav1.GetOptions{})
+					if err != nil {
+						return err
+					}
+					pod.Status.Message += "x"
+					return client.CoreV1().RESTClient().Put().Namespace("default").Resource("pods").Name("web-0").SubResource("status").
+						Param("resourceVersionMatch", "Exact").Body(pod).Do(t.Context()).Error()
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	var pod v1.Pod
+	s.do(http.MethodGet, PodPath("default", "web-0"), "").into(t, http.StatusOK, &pod)
+	if got := strings.Count(pod.Status.Message, "x"); got != writers*each {
+		t.Errorf("got %d changes, want %d", got, writers*each)
+	}
+}
+
+// TestNamespace is there as long as it has pods.
+func TestNamespace(t *testing.T) {
+	s := newStore(t)
+	s.do(http.MethodGet, "/api/v1/namespaces/default", "").into(t, http.StatusNotFound, nil)
+	s.mustSet(newPod("web-0", "uid-a"))
+	var ns v1.Namespace
+	s.do(http.MethodGet, "/api/v1/namespaces/default", "").into(t, http.StatusOK, &ns)
+	if ns.Name != "default" || ns.Status.Phase != v1.NamespaceActive {
+		t.Errorf("got %+v", ns)
 	}
 }

@@ -154,7 +154,7 @@ func (s *podWatch) catchUp(ctx context.Context, to journal.Sequence) error {
 			return s.tooOld()
 		}
 		s.cursor = e.Sequence
-		if err := s.event(e); err != nil {
+		if err := s.event(e, to); err != nil {
 			return err
 		}
 	}
@@ -168,8 +168,9 @@ func (s *podWatch) tooOld() error {
 	return expired("too old resource version: event %d is not kept any more: list again", s.cursor+1)
 }
 
-// event sends what an event of the journal means to this watch.
-func (s *podWatch) event(e journal.Event) error {
+// event sends what an event of the journal means to this watch; head is how far the
+// journal is.
+func (s *podWatch) event(e journal.Event, head journal.Sequence) error {
 	switch e.Kind {
 	case journal.KindSet, journal.KindFinished, journal.KindRemoved:
 	default:
@@ -187,18 +188,34 @@ func (s *podWatch) event(e journal.Event) error {
 		}
 		return s.sendAll(s.shown.remove(e, s.successor(e), unknown && s.o.matches(s.identity(e))))
 	}
+	if _, stored := s.a.m.Entry(e.UID); stored {
+		shared := s.a.recent.at(e.Sequence, head)
+		pod, err := shared.podOr(func() (*v1.Pod, error) { return s.a.podAt(e) })
+		if err != nil {
+			return expired("event %d cannot be read: list again", e.Sequence)
+		}
+		for _, c := range s.shown.set(e, pod, s.o.matches(pod)) {
+			if c.pod != pod {
+				err = s.out.send(c.kind, c.pod)
+			} else {
+				err = s.out.sendShared(c.kind, pod, shared)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	pod, err := s.a.podAt(e)
 	if err != nil {
 		return expired("event %d cannot be read: list again", e.Sequence)
 	}
-	if _, stored := s.a.m.Entry(e.UID); !stored {
-		// Removed meanwhile, and its labels are forgotten.
-		switch {
-		case known && before.uid == e.UID:
-			pod.Labels = before.labels
-		case !s.o.labels.Empty() && !e.First && !s.shown.complete:
-			return s.forgotten(e)
-		}
+	// Removed meanwhile, and its labels are forgotten.
+	switch {
+	case known && before.uid == e.UID:
+		pod.Labels = before.labels
+	case !s.o.labels.Empty() && !e.First && !s.shown.complete:
+		return s.forgotten(e)
 	}
 	return s.sendAll(s.shown.set(e, pod, s.o.matches(pod)))
 }

@@ -34,36 +34,58 @@ func newWatchWriter(w http.ResponseWriter, o listOptions, f format) (*watchWrite
 }
 
 func (s *watchWriter) send(kind watch.EventType, obj runtime.Object) error {
+	data, err := s.line(kind, obj)
+	if err != nil {
+		return err
+	}
+	_, err = s.w.Write(data)
+	return err
+}
+
+// sendShared is send for a pod that other watches may have sent already. Tables
+// differ from one watch to the next.
+func (s *watchWriter) sendShared(kind watch.EventType, pod *v1.Pod, shared *sharedEvent) error {
+	if s.format == formatTable {
+		return s.send(kind, pod)
+	}
+	data, err := shared.lineOr(sharedForm{kind, s.format}, func() ([]byte, error) { return s.line(kind, pod) })
+	if err != nil {
+		return err
+	}
+	_, err = s.w.Write(data)
+	return err
+}
+
+// line is one event in the client's format.
+func (s *watchWriter) line(kind watch.EventType, obj runtime.Object) ([]byte, error) {
 	if pod, ok := obj.(*v1.Pod); ok && s.format == formatTable {
 		obj = s.table(kind, pod)
 	}
 	data, _, err := encode(obj, s.format)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.format == formatProtobuf {
-		return s.frame(kind, data)
+		return frame(kind, data)
 	}
 	line, err := json.Marshal(struct {
 		Type   watch.EventType `json:"type"`
 		Object json.RawMessage `json:"object"`
 	}{kind, data})
 	if err != nil {
-		return fmt.Errorf("encode event: %w", err)
+		return nil, fmt.Errorf("encode event: %w", err)
 	}
-	_, err = s.w.Write(append(line, '\n'))
-	return err
+	return append(line, '\n'), nil
 }
 
-// frame writes a protobuf event behind its length.
-func (s *watchWriter) frame(kind watch.EventType, object []byte) error {
+// frame is a protobuf event behind its length.
+func frame(kind watch.EventType, object []byte) ([]byte, error) {
 	event := metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: object}}
 	data, err := event.Marshal()
 	if err != nil {
-		return fmt.Errorf("encode event: %w", err)
+		return nil, fmt.Errorf("encode event: %w", err)
 	}
-	_, err = s.w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...))
-	return err
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...), nil
 }
 
 // table is a table with one row; only the first one has column definitions.

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/internal/wire"
 	"github.com/statusstore/statusstore/journal"
 )
 
@@ -144,33 +145,12 @@ type PodRecordList struct {
 	Pods []PodRecord `json:"pods"`
 }
 
-// Event is an event of the journal: a line of GET PathEvents, in the form that
-// journal-dump prints, too.
-type Event struct {
-	Sequence  journal.Sequence `json:"sequence"`
-	Time      time.Time        `json:"time"`
-	Epoch     journal.Epoch    `json:"epoch"`
-	Kind      string           `json:"kind"`
-	Reason    journal.Reason   `json:"reason"`
-	Namespace string           `json:"namespace"`
-	Name      string           `json:"name"`
-	UID       types.UID        `json:"uid"`
-	Version   journal.Version  `json:"version"`
-	Status    *v1.PodStatus    `json:"status,omitempty"`
-
-	Incarnation journal.Incarnation `json:"incarnation,omitempty"`
-	Finished    bool                `json:"finished,omitempty"`
-	Attributes  map[string]string   `json:"attributes,omitempty"`
-	// Error says why a damaged event has nothing but its sequence.
-	Error string `json:"error,omitempty"`
-}
-
 // History is the answer of GET HistoryPath: the pod's events, oldest first.
 type History struct {
-	UID       types.UID `json:"uid"`
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	Events    []Event   `json:"events"`
+	UID       types.UID    `json:"uid"`
+	Namespace string       `json:"namespace"`
+	Name      string       `json:"name"`
+	Events    []wire.Event `json:"events"`
 	// Truncated: there are older events than these.
 	Truncated bool `json:"truncated,omitempty"`
 }

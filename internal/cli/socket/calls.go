@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusstore/statusstore/internal/httpapi"
+	"github.com/statusstore/statusstore/internal/wire"
 	"github.com/statusstore/statusstore/journal"
 )
 
@@ -106,17 +107,17 @@ func (c *Client) Records(ctx context.Context) ([]httpapi.PodRecord, error) {
 }
 
 // Events returns the events from a sequence up to the newest one.
-func (c *Client) Events(ctx context.Context, from journal.Sequence) iter.Seq2[httpapi.Event, error] {
-	return func(yield func(httpapi.Event, error) bool) {
+func (c *Client) Events(ctx context.Context, from journal.Sequence) iter.Seq2[wire.Event, error] {
+	return func(yield func(wire.Event, error) bool) {
 		query := url.Values{"from": {strconv.FormatUint(uint64(from), 10)}}
 		resp, err := c.Open(ctx, httpapi.PathEvents, query, contentJSON)
 		if err != nil {
-			yield(httpapi.Event{}, err)
+			yield(wire.Event{}, err)
 			return
 		}
 		defer resp.Body.Close()
 		for dec := json.NewDecoder(bufio.NewReaderSize(resp.Body, 64<<10)); ; {
-			var event httpapi.Event
+			var event wire.Event
 			err := dec.Decode(&event)
 			if errors.Is(err, io.EOF) {
 				return
