@@ -190,13 +190,6 @@ func (a *agent) lastErrors(ctx context.Context) (map[types.UID]string, error) {
 	return refused, nil
 }
 
-// streamed is a line of the event stream. A damaged event has only its sequence
-// and the reason.
-type streamed struct {
-	Event
-	Error string `json:"error"`
-}
-
 // follow yields the events of the agent from a sequence on (0: from the oldest
 // that is kept), as they come, until ctx ends. Damaged ones go to report.
 func (a *agent) follow(ctx context.Context, from journal.Sequence, report func(error)) iter.Seq2[Event, error] {
@@ -219,7 +212,7 @@ func (a *agent) follow(ctx context.Context, from journal.Sequence, report func(e
 			if len(lines.Bytes()) == 0 {
 				continue
 			}
-			var line streamed
+			var line Event
 			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 				yield(Event{}, fmt.Errorf("events from socket %s: %w", a.socket, err))
 				return
@@ -230,7 +223,7 @@ func (a *agent) follow(ctx context.Context, from journal.Sequence, report func(e
 					continue
 				}
 			}
-			if !yield(line.Event, nil) {
+			if !yield(line, nil) {
 				return
 			}
 		}

@@ -59,7 +59,7 @@ error.`
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(eventsCommand(std), stateCommand(std), unsyncedCommand(std), diffCommand(std), whyCommand(std),
-		statsCommand(std), verifyCommand(std), exportCommand(std),
+		statsCommand(std), verifyCommand(std), exportCommand(std), timelineCommand(std),
 		compactCommand(std), salvageCommand(std))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
@@ -68,16 +68,27 @@ error.`
 
 // common are the flags that every verb has.
 type common struct {
-	socket string
-	output string
-	local  bool
+	socket    string
+	output    string
+	local     bool
+	utc       bool
+	redacted  bool
+	noHeaders bool
 }
 
 func (f *common) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.socket, "socket", "", "read from the running agent that serves this socket `PATH`")
+	f.registerSource(c)
 	c.Flags().StringVarP(&f.output, "output", "o", string(formatTable), "`FORMAT`: table, wide, json, ndjson or yaml")
-	c.Flags().BoolVar(&f.local, "local", false, "print times in the local zone, not in UTC (tables and sentences)")
+	c.Flags().BoolVar(&f.noHeaders, "no-headers", false, "leave the names of columns out of tables")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// registerSource is for verbs with formats of their own.
+func (f *common) registerSource(c *cobra.Command) {
+	c.Flags().StringVar(&f.socket, "socket", "", "read from the running agent that serves this socket `PATH`")
+	c.Flags().BoolVar(&f.local, "local", false, "times in the local zone: those given without a zone, and those in tables and sentences")
+	c.Flags().BoolVar(&f.utc, "utc", false, "times in UTC (the default)")
+	c.Flags().BoolVar(&f.redacted, "redact", false, "replace names, UIDs, addresses, images and messages, the same by the same, so that output is fit to be shown to others")
 	_ = c.MarkFlagFilename("socket", "sock")
 }
 
@@ -91,10 +102,12 @@ func (f *common) clock() clock {
 // session is one run of a verb on an open journal.
 type session struct {
 	*source
-	out    *output
-	damage *damage
-	clock  clock
-	now    time.Time
+	out      *output
+	damage   *damage
+	clock    clock
+	now      time.Time
+	redact   *redactor
+	progress *progress
 }
 
 // read opens the place, runs the verb and brings out what it printed and found.
@@ -111,13 +124,13 @@ func (f *common) read(ctx context.Context, std *streams, args []string, verb fun
 	if err != nil {
 		return err
 	}
-	s := &session{source: src, out: out, clock: f.clock(), now: time.Now(),
-		damage: &damage{stderr: std.err, flush: out.flush, source: src.name, path: src.path}}
+	s := &session{source: src, out: out, clock: f.clock(), now: time.Now(), redact: newRedactor(f.redacted), progress: newProgress(std.err)}
+	s.damage = &damage{stderr: std.err, flush: s.flush, source: src.name, path: src.path, redact: s.redact}
 	if src.Info().Suspect {
 		s.damage.report(errors.New("one of its two meta pages is invalid: the last commit may be missing"))
 	}
 	err = verb(s)
-	if flushed := out.flush(); err == nil {
+	if flushed := s.flush(); err == nil {
 		err = flushed
 	}
 	if err == nil {
@@ -126,10 +139,24 @@ func (f *common) read(ctx context.Context, std *streams, args []string, verb fun
 	return errors.Join(err, src.Close())
 }
 
+// flush makes way for what is said on standard error.
+func (s *session) flush() error {
+	s.progress.clear()
+	return s.out.flush()
+}
+
 func (f *common) prepare(std *streams) (*output, error) {
-	form, err := parseFormat(f.output)
-	if err != nil {
-		return nil, err
+	if f.local && f.utc {
+		return nil, usagef("both --local and --utc")
 	}
-	return newOutput(std.out, form), nil
+	form := formatTable
+	if f.output != "" {
+		var err error
+		if form, err = parseFormat(f.output); err != nil {
+			return nil, err
+		}
+	}
+	out := newOutput(std.out, form)
+	out.bare = f.noHeaders
+	return out, nil
 }

@@ -21,12 +21,13 @@ copy is verified before it gets that name; its mode is 0600. FILE is only read. 
 		Example: `  journal-dump compact journal.db smaller.db
   journal-dump compact --socket /var/lib/statusstore/statusstore.sock copy.db`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 || args[len(args)-1] == "" {
-				return usagef("compact wants FILE and OUT")
+			if wrong := wantsBehind("compact", f.socket, args, "OUT"); wrong != nil {
+				return wrong
 			}
 			args, dst := args[:len(args)-1], args[len(args)-1]
 			return f.read(c.Context(), std, args, func(s *session) error {
-				result, err := journal.Compact(c.Context(), s.path, dst)
+				result, err := journal.Compact(s.progress.bytes(c.Context(), "compact"), s.path, dst)
+				s.progress.clear()
 				if err != nil {
 					return err
 				}

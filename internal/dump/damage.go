@@ -18,6 +18,7 @@ type damage struct {
 	flush  func() error // brings the rows before the damage out first
 	source string
 	path   string // what source is called in errors
+	redact *redactor
 	count  int
 	last   string
 }
@@ -40,7 +41,7 @@ func (d *damage) print(text string) {
 	if err := d.flush(); err != nil {
 		return // reported by the verb when it ends
 	}
-	complain(d.stderr, d.source+": "+text)
+	complain(d.stderr, d.source+": "+d.redact.quoted(text))
 }
 
 // describe leaves out what the line says anyway: the file and the general hint.

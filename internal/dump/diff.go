@@ -34,23 +34,26 @@ func diffCommand(std *streams) *cobra.Command {
 		Use:   "diff FILE A B",
 		Short: "Print what changed between two sequences or times",
 		Long: `Print what changed in each pod's status from point A to point B, field by field. A
-point is a sequence, a time in RFC 3339, a duration back from now such as 2h, or now.
+point is a sequence, a time in RFC 3339, a duration back from now such as 2h, now, or
+epoch:N, the start of that epoch.
 With --socket, FILE is left out.`,
 		Example: `  journal-dump diff journal.db 1200 1350
   journal-dump diff --pod web-0 journal.db 2026-01-31T03:00:00Z 2026-01-31T03:10:00Z
-  journal-dump diff /var/lib/statusstore 2h now`,
+  journal-dump diff /var/lib/statusstore 2h now
+  journal-dump diff journal.db epoch:6 epoch:7`,
+		ValidArgsFunction: completeFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			want, err := podFlags.parse()
 			if err != nil {
 				return err
 			}
-			if len(args) < 2 {
-				return usagef("diff wants FILE and two points")
+			if wrong := wantsBehind("diff", f.socket, args, "A", "B"); wrong != nil {
+				return wrong
 			}
 			args, points := args[:len(args)-2], args[len(args)-2:]
-			var ends [2]projection.Point
+			var ends [2]point
 			for i, p := range points {
-				if ends[i], err = parsePoint(p, time.Now()); err != nil {
+				if ends[i], err = f.clock().parsePoint(p, time.Now()); err != nil {
 					return err
 				}
 			}
@@ -62,7 +65,7 @@ With --socket, FILE is left out.`,
 	return c
 }
 
-func (s *session) printDiff(ctx context.Context, want filter, a, b projection.Point) (err error) {
+func (s *session) printDiff(ctx context.Context, want filter, a, b point) (err error) {
 	before, _, err := s.stateAt(ctx, a)
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func (s *session) printDiff(ctx context.Context, want filter, a, b projection.Po
 		if !want.wantsEntry(cmp.Or(pair.new, pair.old)) {
 			continue
 		}
-		d, err := pair.diff()
+		d, err := pair.redacted(s.redact).diff()
 		if err != nil {
 			return err
 		}
@@ -114,6 +117,8 @@ func pairs(before, after *projection.State) []pair {
 	}
 	return sortedPairs(out)
 }
+
+func (p pair) redacted(r *redactor) pair { return pair{r.entry(p.old), r.entry(p.new)} }
 
 func (p pair) diff() (podDiff, error) {
 	any := cmp.Or(p.new, p.old)

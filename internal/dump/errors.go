@@ -5,6 +5,8 @@ package dump
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/projection"
@@ -56,4 +58,24 @@ func flatten(err error) []error {
 	default:
 		return []error{err}
 	}
+}
+
+// wantsBehind checks the arguments of a verb that wants more than FILE, and says
+// what to type.
+func wantsBehind(verb, socket string, args []string, names ...string) error {
+	want := append([]string{"FILE"}, names...)
+	if socket != "" {
+		want = append([]string{"--socket PATH"}, names...)
+		args = append([]string{socket}, args...)
+	}
+	usage := "journal-dump " + verb + " " + strings.Join(want, " ")
+	switch {
+	case slices.Contains(args, ""):
+		return usagef("an argument of %s is empty: type %s", verb, usage)
+	case len(args) < len(want):
+		return usagef("%s: %s is missing: type %s", verb, strings.Join(want[len(args):], " and "), usage)
+	case len(args) > len(want):
+		return usagef("%s: %q is too much: type %s", verb, args[len(want):], usage)
+	}
+	return nil
 }

@@ -60,3 +60,12 @@ func terminalControl(r rune) bool { return r >= 0x7f && r <= 0x9f }
 func rawControl(b []byte) bool {
 	return bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' && r != '\n' || terminalControl(r) })
 }
+
+// escapeLines escapes each line by itself: the newlines are the program's own.
+func escapeLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = escape(line)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -9,13 +9,15 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusstore/statusstore/journal"
+	"github.com/statusstore/statusstore/internal/dump/scan"
 )
 
 // eventsFlags belong to the events verb, which is also the default one.
@@ -35,11 +37,13 @@ func eventsCommand(std *streams) *cobra.Command {
 in its pod's status, field by field.`,
 		Example: `  journal-dump /var/lib/statusstore
   journal-dump --pod default/web-0 --since 2h journal.db
+  journal-dump --since epoch:7 journal.db
   journal-dump -p --pod web-0 journal.db
   journal-dump -o ndjson --kind rejected,removed journal.db
   journal-dump --socket /var/lib/statusstore/statusstore.sock --follow`,
-		Args: eventsArgs,
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), std, args) },
+		Args:              eventsArgs,
+		ValidArgsFunction: completeFile,
+		RunE:              func(c *cobra.Command, args []string) error { return f.run(c.Context(), std, args) },
 	}
 	f.common.register(c)
 	f.filterFlags.register(c)
@@ -48,16 +52,24 @@ in its pod's status, field by field.`,
 	return c
 }
 
-// eventsArgs tells a mistyped verb from a journal.
+// eventsArgs tells a mistyped verb, and a verb behind its file, from a journal.
 func eventsArgs(c *cobra.Command, args []string) error {
-	if len(args) > 1 && !c.HasParent() {
-		return usagef("unknown command %q", args[0])
+	if len(args) < 2 || c.HasParent() {
+		return nil
 	}
-	return nil
+	for _, verb := range c.Commands() {
+		if verb.Name() == args[1] {
+			return usagef("the command comes first: journal-dump %s %s", args[1], strings.Join(append(args[:1:1], args[2:]...), " "))
+		}
+	}
+	if _, err := os.Stat(args[0]); err == nil {
+		return usagef("%q behind %s is no command: for one pod, type journal-dump --pod %[1]s %[2]s", args[1], args[0])
+	}
+	return usagef("unknown command %q; see journal-dump --help", args[0])
 }
 
 func (f *eventsFlags) run(ctx context.Context, std *streams, args []string) error {
-	want, err := f.filterFlags.parse(time.Now())
+	want, err := f.filterFlags.parse(f.clock(), time.Now())
 	if err != nil {
 		return err
 	}
@@ -68,12 +80,8 @@ func (f *eventsFlags) run(ctx context.Context, std *streams, args []string) erro
 		if err := s.checkRange(want); err != nil {
 			return err
 		}
-		from := want.from
-		if f.changes {
-			from = 1 // what an event changed is only known from the one before it
-		}
-		err := f.print(s.out, s.damage, s.clock, want, s.events(ctx, from, want.to))
-		if want.from <= 1 && want.to == 0 {
+		err := f.print(s.out, s.damage, s.clock, want, s.wanted(ctx, want, f.changes))
+		if want.from <= 1 && want.to == 0 && s.foreign() {
 			s.nameForeign()
 		}
 		return err
@@ -104,7 +112,7 @@ func (f *eventsFlags) runFollow(ctx context.Context, std *streams, args []string
 	if f.changes {
 		from = 0
 	}
-	d := &damage{stderr: std.err, flush: out.flush, source: where.socket, path: where.socket}
+	d := &damage{stderr: std.err, flush: out.flush, source: where.socket, path: where.socket, redact: newRedactor(f.redacted)}
 	events := newAgent(where.socket).follow(ctx, from, d.report)
 	if err := f.print(out, d, f.clock(), want, flushing(out, events)); err != nil {
 		return err
@@ -123,18 +131,23 @@ func flushing(out *output, events iter.Seq2[Event, error]) iter.Seq2[Event, erro
 	}
 }
 
-// events yields the good events and reports the others as damage. It ends early
-// with the cause when ctx ends.
-func (s *session) events(ctx context.Context, from, to journal.Sequence) iter.Seq2[Event, error] {
+// wanted yields the good events that may be wanted and reports the others as
+// damage. With history, also those before that concern the same pods: what an
+// event changed is only known from the one before it. It ends early with the
+// cause when ctx ends.
+func (s *session) wanted(ctx context.Context, want filter, history bool) iter.Seq2[Event, error] {
+	o := scan.Options{From: max(want.from, want.since.sequence), To: want.to, Keep: want.keep(!history)}
+	if last := want.until.sequence; last != 0 && (o.To == 0 || last < o.To) {
+		o.To = last
+	}
+	if history {
+		o.From = 1
+	}
 	return func(yield func(Event, error) bool) {
-		for e, err := range s.Events(max(from, 1), to) {
-			if ctx.Err() != nil {
-				yield(Event{}, context.Cause(ctx))
-				return
-			}
+		for e, err := range s.events(ctx, o, s.damage.report) {
 			if err != nil {
-				s.damage.report(err)
-				continue
+				yield(Event{}, err)
+				return
 			}
 			if !yield(fromJournal(e), nil) {
 				return
@@ -146,15 +159,14 @@ func (s *session) events(ctx context.Context, from, to journal.Sequence) iter.Se
 // print writes the events that are wanted.
 func (f *eventsFlags) print(out *output, d *damage, clock clock, want filter, events iter.Seq2[Event, error]) (err error) {
 	rows := newList(out, eventColumns(clock))
-	rows.header = out.terminal // in a pipe there are events only
+	rows.header = rows.header && out.terminal // in a pipe there are events only
 	show := rows.add
 	if f.changes && out.format.text() {
 		show = func(e *Event) error { return printChanges(out, clock, e) }
-	}
-	if !f.changes || !out.format.text() {
+	} else {
 		defer func() { err = cmp.Or(err, rows.close()) }()
 	}
-	history := changeLog{}
+	history := changeLog{d.redact, map[types.UID]*Event{}}
 	for e, err := range events {
 		if err != nil {
 			return err
@@ -174,7 +186,7 @@ func (f *eventsFlags) print(out *output, d *damage, clock clock, want filter, ev
 		if !match {
 			continue
 		}
-		if err := show(&e); err != nil {
+		if err := show(d.redact.event(&e)); err != nil {
 			return err
 		}
 	}

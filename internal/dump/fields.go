@@ -136,8 +136,11 @@ func elementKey(v any, i int) string {
 }
 
 // changeLog remembers each pod's last status, encoded, to tell what the next
-// event changes.
-type changeLog map[types.UID]*Event
+// event changes. Its events are as they were stored; changes are redacted.
+type changeLog struct {
+	redact *redactor
+	last   map[types.UID]*Event
+}
 
 // next takes the pod's next event and, if told, compares it with the one before.
 func (l changeLog) next(e *Event, compareNow bool) ([]Change, error) {
@@ -145,22 +148,22 @@ func (l changeLog) next(e *Event, compareNow bool) ([]Change, error) {
 	var err error
 	switch e.Kind {
 	case "set", "finished":
-		last := l[e.UID]
+		last := l.last[e.UID]
 		if compareNow {
-			changes, err = compareEvents(last, e)
+			changes, err = l.compare(last, e)
 		}
 		kept := *e
-		if kept.raw != nil {
+		if kept.stored.Status != nil {
 			kept.Status = nil // the encoded one is smaller
 		}
-		l[e.UID] = &kept
+		l.last[e.UID] = &kept
 	case "removed":
-		delete(l, e.UID)
+		delete(l.last, e.UID)
 	}
 	return changes, err
 }
 
-func compareEvents(last, e *Event) ([]Change, error) {
+func (l changeLog) compare(last, e *Event) ([]Change, error) {
 	if err := e.decode(); err != nil {
 		return nil, err
 	}
@@ -171,5 +174,5 @@ func compareEvents(last, e *Event) ([]Change, error) {
 			old = before.Status
 		}
 	}
-	return changesBetween(old, e.Status)
+	return changesBetween(l.redact.status(old), l.redact.status(e.Status))
 }

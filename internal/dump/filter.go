@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/internal/dump/scan"
 	"github.com/statusstore/statusstore/journal"
 )
 
@@ -27,9 +28,15 @@ func (f *filterFlags) register(c *cobra.Command) {
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only events of this `KIND`: set, finished, removed, rejected, opened; may be repeated")
 	flags.Uint64Var(&f.from, "from", 0, "first `SEQUENCE`")
 	flags.Uint64Var(&f.to, "to", 0, "last `SEQUENCE`")
-	flags.StringVar(&f.since, "since", "", "only events at or after this `TIME`: RFC 3339, or a duration back from now such as 2h")
-	flags.StringVar(&f.until, "until", "", "only events at or before this `TIME`")
+	f.registerTimes(c)
+	_ = c.RegisterFlagCompletionFunc("pod", completePod)
+	_ = c.RegisterFlagCompletionFunc("uid", completeUID)
 	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"set", "finished", "removed", "rejected", "opened"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *filterFlags) registerTimes(c *cobra.Command) {
+	c.Flags().StringVar(&f.since, "since", "", "only events at or after this `TIME`: RFC 3339, a duration back from now such as 2h, a sequence, or epoch:N")
+	c.Flags().StringVar(&f.until, "until", "", "only events at or before this `TIME`; epoch:N is the end of that epoch")
 }
 
 // filter says which events are wanted. The zero value wants all.
@@ -38,10 +45,10 @@ type filter struct {
 	uid             types.UID
 	kinds           map[string]bool
 	from, to        journal.Sequence
-	since, until    time.Time
+	since, until    point
 }
 
-func (f *filterFlags) parse(now time.Time) (filter, error) {
+func (f *filterFlags) parse(clock clock, now time.Time) (filter, error) {
 	want := filter{uid: types.UID(f.uid), from: journal.Sequence(f.from), to: journal.Sequence(f.to)}
 	var err error
 	if f.pod != "" {
@@ -59,19 +66,19 @@ func (f *filterFlags) parse(now time.Time) (filter, error) {
 		want.kinds[k] = true
 	}
 	if f.since != "" {
-		if want.since, err = parseTime(f.since, now); err != nil {
+		if want.since, err = clock.parsePoint(f.since, now); err != nil {
 			return want, err
 		}
 	}
 	if f.until != "" {
-		if want.until, err = parseTime(f.until, now); err != nil {
+		if want.until, err = clock.parsePoint(f.until, now); err != nil {
 			return want, err
 		}
 	}
 	if want.to != 0 && want.to < want.from {
 		return want, usagef("--to %d is before --from %d", want.to, want.from)
 	}
-	if !want.until.IsZero() && want.until.Before(want.since) {
+	if a, b := want.since, want.until; b.time.Before(a.time) && !b.time.IsZero() || b.sequence < a.sequence && b.sequence != 0 || b.epoch < a.epoch && b.epoch != 0 {
 		return want, usagef("--until %s is before --since %s", f.until, f.since)
 	}
 	return want, nil
@@ -92,10 +99,25 @@ func parsePod(s string) (namespace, name string, err error) {
 // match looks at everything but the status. Times are compared event by event:
 // a clock that was set back makes them go down in places.
 func (f *filter) match(e *Event) bool {
-	return e.Sequence >= f.from && (f.to == 0 || e.Sequence <= f.to) &&
-		f.concerns(e) &&
-		(f.kinds == nil || f.kinds[e.Kind]) &&
-		!e.Time.Before(f.since) && (f.until.IsZero() || !e.Time.After(f.until))
+	return e.Sequence >= f.from && (f.to == 0 || e.Sequence <= f.to) && f.concerns(e) &&
+		(f.kinds == nil || f.kinds[e.Kind]) && f.within(e.Sequence, e.Epoch, e.Time)
+}
+
+// within compares with since and until.
+func (f *filter) within(seq journal.Sequence, epoch journal.Epoch, at time.Time) bool {
+	return seq >= f.since.sequence && epoch >= f.since.epoch && !at.Before(f.since.time) &&
+		(f.until.sequence == 0 || seq <= f.until.sequence) && (f.until.epoch == 0 || epoch <= f.until.epoch) &&
+		(f.until.time.IsZero() || !at.After(f.until.time))
+}
+
+// keep is match before anything is copied. Pods only: whatever else concerns them.
+func (f *filter) keep(whole bool) func(*scan.Record) bool {
+	return func(r *scan.Record) bool {
+		if f.name != "" && (string(r.Name) != f.name || string(r.Namespace) != f.namespace) || f.uid != "" && string(r.UID) != string(f.uid) {
+			return false
+		}
+		return !whole || (f.kinds == nil || f.kinds[r.Kind.String()]) && f.within(r.Sequence, r.Epoch, r.Time())
+	}
 }
 
 // concerns looks at the pod only.

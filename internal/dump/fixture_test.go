@@ -14,15 +14,12 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
-	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/podstatus"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // outcome is what one run of the program left.
 type outcome struct {

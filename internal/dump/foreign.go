@@ -16,7 +16,7 @@ import (
 )
 
 // The buckets of a journal; see docs/format.md.
-var ownBuckets = []string{"meta", "events", "pods", "acks", "objects"}
+var ownBuckets = []string{"meta", "events", "pods", "acks", "objects", "openings"}
 
 // oddity is a key or bucket that no journal writes there.
 type oddity struct {

@@ -47,13 +47,17 @@ type output struct {
 	format   format
 	terminal bool
 	colour   bool
+	bare     bool // tables have no header
+	width    int  // of the terminal; 0 if there is none
 }
 
 func newOutput(w io.Writer, f format) *output {
 	o := &output{Writer: bufio.NewWriterSize(w, 64<<10), format: f}
 	if file, ok := w.(*os.File); ok {
-		_, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
-		o.terminal = err == nil
+		size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
+		if o.terminal = err == nil; o.terminal {
+			o.width = int(size.Col)
+		}
 		o.colour = o.terminal && os.Getenv("NO_COLOR") == ""
 	}
 	return o
@@ -83,9 +87,9 @@ type list[T any] struct {
 	n       int
 }
 
-// newList prints a header in tables if asked to.
+// newList prints a header in tables unless asked not to.
 func newList[T any](out *output, columns []column[T]) *list[T] {
-	return &list[T]{out: out, columns: columns, header: true}
+	return &list[T]{out: out, columns: columns, header: !out.bare}
 }
 
 func (l *list[T]) add(item T) error {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/statusstore/statusstore/internal/wire"
 )
 
 // patchWidth is the width that a change on one line may have.
@@ -39,7 +41,7 @@ func printChanges(out *output, clock clock, e *Event) error {
 }
 
 func attributes(e *Event) string {
-	bare := Event{Attributes: e.Attributes, Finished: e.Finished}
+	bare := Event{Event: wire.Event{Attributes: e.Attributes, Finished: e.Finished}}
 	return bare.detail()
 }
 

@@ -25,8 +25,8 @@ The exit code is 0 if OUT was written; sequences that were lost are named on sta
 error.`,
 		Example: `  journal-dump salvage journal.db salvaged.db`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) != 2 || args[0] == "" || args[1] == "" {
-				return usagef("salvage wants FILE and OUT")
+			if wrong := wantsBehind("salvage", "", args, "OUT"); wrong != nil {
+				return wrong
 			}
 			return f.salvage(c.Context(), std, args[0], args[1])
 		},
@@ -44,7 +44,9 @@ func (f *common) salvage(ctx context.Context, std *streams, src, dst string) err
 	if err != nil {
 		return err
 	}
-	result, err := journal.Salvage(ctx, src, dst)
+	p := newProgress(std.err)
+	result, err := journal.Salvage(p.bytes(ctx, "salvage"), src, dst)
+	p.clear()
 	if err != nil {
 		return err
 	}

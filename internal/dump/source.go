@@ -8,31 +8,210 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusstore/statusstore/internal/dump/scan"
 	"github.com/statusstore/statusstore/journal"
 )
 
 // socketName is the agent's socket in its data directory.
 const socketName = "statusstore.sock"
 
-// source is a journal that is open for reading, wherever it came from.
+// source is a journal that is open for reading, wherever it came from. A sound
+// one is read by the fast scanner; what is not sound, and what needs more than
+// events, by the journal's own reader, which is opened when it is needed.
 type source struct {
-	*journal.Reader
+	fast *scan.File // nil if the file is not sound as far as opening it tells
+	full *journal.Reader
 	name string   // what the user calls it
 	path string   // what was opened
 	copy *os.File // the unlinked copy; nil for a file
 	from *agent   // whom it was fetched from; nil otherwise
 }
 
-func (s *source) Close() error {
-	err := s.Reader.Close()
-	if s.copy != nil {
-		err = errors.Join(err, s.copy.Close())
+// openSource opens a path. The error is the journal's own.
+func openSource(path, name string) (*source, error) {
+	fast, err := scan.Open(path)
+	if err == nil {
+		return &source{fast: fast, name: name, path: path}, nil
 	}
-	return err
+	full, err := journal.OpenReadOnly(path, journal.ReadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &source{full: full, name: name, path: path}, nil
 }
+
+// reader is the journal's own reader.
+func (s *source) reader() (*journal.Reader, error) {
+	if s.full == nil {
+		full, err := journal.OpenReadOnly(s.path, journal.ReadOptions{})
+		if err != nil {
+			return nil, err
+		}
+		s.full = full
+	}
+	return s.full, nil
+}
+
+func (s *source) Close() error {
+	var errs []error
+	if s.fast != nil {
+		errs = append(errs, s.fast.Close())
+	}
+	if s.full != nil {
+		errs = append(errs, s.full.Close())
+	}
+	if s.copy != nil {
+		errs = append(errs, s.copy.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Info is what was written at creation.
+func (s *source) Info() journal.Info {
+	if s.full != nil {
+		return s.full.Info()
+	}
+	return s.fast.Info
+}
+
+// Head is the highest committed sequence.
+func (s *source) Head() journal.Sequence {
+	if s.full != nil {
+		return s.full.Head()
+	}
+	return s.fast.Head.Sequence
+}
+
+// Horizon is the sequence up to which gaps are trimmed history.
+func (s *source) Horizon() (journal.Sequence, error) {
+	if s.fast != nil {
+		return s.fast.Head.Horizon, nil
+	}
+	stats, err := s.full.Stats()
+	return stats.Horizon, err
+}
+
+// Acks are the acks by UID.
+func (s *source) Acks() (map[types.UID]journal.Ack, error) {
+	if s.fast != nil {
+		if acks, err := s.fast.Acks(); err == nil {
+			return acks, nil
+		}
+	}
+	r, err := s.reader()
+	if err != nil {
+		return nil, err
+	}
+	return r.Acks()
+}
+
+// Newest yields each pod's newest event.
+func (s *source) Newest() iter.Seq2[journal.Event, error] {
+	return func(yield func(journal.Event, error) bool) {
+		r, err := s.reader()
+		if err != nil {
+			yield(journal.Event{}, err)
+			return
+		}
+		r.Newest()(yield)
+	}
+}
+
+// records visits events in order, those that are sound; the others go to report.
+// Keep of the options is asked by either reader. It returns the cause if ctx ends
+// before.
+func (s *source) records(ctx context.Context, o scan.Options, report func(error), visit func(*scan.Record) bool) error {
+	if s.fast != nil {
+		next, err := s.fast.Scan(ctx, o, visit)
+		if err == nil || !errors.Is(err, scan.ErrUnsound) {
+			return err
+		}
+		o.From = next // from here on, the other one tells what is wrong
+	}
+	r, err := s.reader()
+	if err != nil {
+		report(err)
+		return nil
+	}
+	for e, err := range r.Events(max(o.From, 1), o.To) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			report(err)
+			continue
+		}
+		record := scan.Of(&e)
+		if o.Keep != nil && !o.Keep(&record) {
+			continue
+		}
+		if !visit(&record) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// events yields what records visits.
+func (s *source) events(ctx context.Context, o scan.Options, report func(error)) iter.Seq2[journal.Event, error] {
+	return func(yield func(journal.Event, error) bool) {
+		stopped := false
+		err := s.records(ctx, o, report, func(r *scan.Record) bool {
+			e, err := r.Event()
+			if err != nil {
+				report(err)
+				return true
+			}
+			stopped = !yield(e, nil)
+			return !stopped
+		})
+		if err != nil && !stopped {
+			yield(journal.Event{}, err)
+		}
+	}
+}
+
+// dated is an event with the time of the one before it, of whatever pod; zero if
+// it is the first.
+type dated struct {
+	journal.Event
+	before time.Time
+}
+
+// dated yields the events that keep wants.
+func (s *source) dated(ctx context.Context, report func(error), keep func(*scan.Record) bool) iter.Seq2[dated, error] {
+	return func(yield func(dated, error) bool) {
+		var before time.Time
+		stopped := false
+		err := s.records(ctx, scan.Options{}, report, func(r *scan.Record) bool {
+			at := r.Time()
+			defer func() { before = at }()
+			if !keep(r) {
+				return true
+			}
+			e, err := r.Event()
+			if err != nil {
+				report(err)
+				return true
+			}
+			stopped = !yield(dated{e, before}, nil)
+			return !stopped
+		})
+		if err != nil && !stopped {
+			yield(dated{}, err)
+		}
+	}
+}
+
+// foreign says whether keys or buckets that are not a journal's were met.
+func (s *source) foreign() bool { return s.fast == nil || s.full != nil || s.fast.Foreign }
 
 // place is where to read: exactly one of a path and a socket.
 type place struct {
@@ -50,7 +229,7 @@ func placeOf(args []string, socket string) (place, error) {
 	case len(args) == 0:
 		return place{}, usagef("no journal: name a FILE, a data directory, or --socket PATH of a running agent")
 	case len(args) > 1:
-		return place{}, usagef("too many arguments: %q", args[1:])
+		return place{}, usagef("one FILE only: %q is too much", args[1:])
 	case args[0] == "":
 		return place{}, usagef("FILE is empty")
 	}
@@ -104,15 +283,14 @@ func openFile(name string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := journal.OpenReadOnly(path, journal.ReadOptions{})
+	src, err := openSource(path, path)
 	if errors.Is(err, journal.ErrLocked) {
-		socket := filepath.Join(filepath.Dir(path), socketName)
-		return nil, fmt.Errorf("cannot open %s: %w; if that is a running agent, read it through its socket: --socket %s", path, journal.ErrLocked, socket)
+		return nil, fmt.Errorf("cannot open %s: %w; if that is a running agent, read it through its socket: --socket %s", path, journal.ErrLocked, socketBeside(path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", path, err)
 	}
-	return &source{Reader: r, name: path, path: path}, nil
+	return src, nil
 }
 
 // maxCopyBytes bounds what a socket or a pipe may make us write to disk.
@@ -141,10 +319,11 @@ func unlinkedCopy(r io.Reader) (*os.File, error) {
 
 func openCopy(f *os.File, name string) (*source, error) {
 	path := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
-	r, err := journal.OpenReadOnly(path, journal.ReadOptions{})
+	src, err := openSource(path, name)
 	if err != nil {
 		d := damage{source: name, path: path}
 		return nil, errors.Join(fmt.Errorf("cannot open the %s: %s", name, d.rename(err.Error())), f.Close())
 	}
-	return &source{Reader: r, name: name, path: path, copy: f}, nil
+	src.copy = f
+	return src, nil
 }

@@ -13,6 +13,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/internal/dump/scan"
+	"github.com/statusstore/statusstore/internal/wire"
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/projection"
 )
@@ -51,15 +53,17 @@ func stateCommand(std *streams) *cobra.Command {
 		Example: `  journal-dump state /var/lib/statusstore
   journal-dump state --at 1200 journal.db
   journal-dump state --at 2026-01-31T03:00:00Z -o yaml --pod web-0 journal.db
-  journal-dump state --at 2h journal.db`,
+  journal-dump state --at 2h journal.db
+  journal-dump state --at epoch:7 journal.db`,
+		ValidArgsFunction: completeFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			want, err := podFlags.parse()
 			if err != nil {
 				return err
 			}
-			var point projection.Point
+			var p point
 			if at != "" {
-				if point, err = parsePoint(at, time.Now()); err != nil {
+				if p, err = f.clock().parsePoint(at, time.Now()); err != nil {
 					return err
 				}
 			}
@@ -67,13 +71,13 @@ func stateCommand(std *streams) *cobra.Command {
 				if at == "" {
 					return s.printState(c.Context(), want)
 				}
-				return s.printStateAt(c.Context(), want, point)
+				return s.printStateAt(c.Context(), want, p)
 			})
 		},
 	}
 	f.register(c)
 	podFlags.register(c)
-	c.Flags().StringVar(&at, "at", "", "the state at this `SEQ|TIME`: a sequence, RFC 3339, or a duration back from now such as 2h")
+	c.Flags().StringVar(&at, "at", "", "the state at this `SEQ|TIME`: a sequence, RFC 3339, a duration back from now such as 2h, or epoch:N, the start of that epoch")
 	return c
 }
 
@@ -83,15 +87,17 @@ type podSelection struct{ pod, uid string }
 func (p *podSelection) register(c *cobra.Command) {
 	c.Flags().StringVar(&p.pod, "pod", "", "only this pod, `NS/NAME` or NAME in default")
 	c.Flags().StringVar(&p.uid, "uid", "", "only the pod with this `UID`")
+	_ = c.RegisterFlagCompletionFunc("pod", completePod)
+	_ = c.RegisterFlagCompletionFunc("uid", completeUID)
 }
 
 func (p *podSelection) parse() (filter, error) {
 	flags := filterFlags{pod: p.pod, uid: p.uid}
-	return flags.parse(time.Time{})
+	return flags.parse(clock{time.UTC}, time.Time{})
 }
 
 func (f *filter) wantsEntry(e *projection.Entry) bool {
-	return f.concerns(&Event{Namespace: e.Namespace, Name: e.Name, UID: e.UID})
+	return f.concerns(&Event{Event: wire.Event{Namespace: e.Namespace, Name: e.Name, UID: e.UID}})
 }
 
 func (s *session) printState(ctx context.Context, want filter) error {
@@ -103,22 +109,22 @@ func (s *session) printState(ctx context.Context, want filter) error {
 	for _, a := range acks {
 		state.ApplyAck(a)
 	}
-	return s.printEntries(state, want, func(e *Entry) {
+	return s.printEntries(state, want, func(_ *projection.Entry, e *Entry) {
 		if acks == nil {
 			e.AckedVersion = nil
 		}
 	})
 }
 
-func (s *session) printStateAt(ctx context.Context, want filter, p projection.Point) error {
+func (s *session) printStateAt(ctx context.Context, want filter, p point) error {
 	state, moment, err := s.stateAt(ctx, p)
 	if err != nil {
 		return err
 	}
 	acks := s.acks()
-	return s.printEntries(state, want, func(e *Entry) {
+	return s.printEntries(state, want, func(stored *projection.Entry, e *Entry) {
 		// The last ack was given by then, or it tells nothing about then.
-		a, ok := acks[e.UID]
+		a, ok := acks[stored.UID]
 		if ok && a.Version <= e.Version && !a.Time.After(moment) {
 			e.AckedVersion = &a.Version
 		} else {
@@ -156,7 +162,11 @@ func (s *session) current(ctx context.Context) (*projection.State, error) {
 }
 
 // stateAt folds the history up to a point and returns the time of its end.
-func (s *session) stateAt(ctx context.Context, p projection.Point) (*projection.State, time.Time, error) {
+func (s *session) stateAt(ctx context.Context, at point) (*projection.State, time.Time, error) {
+	p, err := s.resolve(ctx, at)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
 	if head := s.Head(); p.Sequence > head {
 		return nil, time.Time{}, fmt.Errorf("%s: sequence %d is above the head %d", s.name, p.Sequence, head)
 	}
@@ -178,28 +188,21 @@ func (s *session) stateAt(ctx context.Context, p projection.Point) (*projection.
 
 // warnTrimmed says if pods may be missing because their events are gone.
 func (s *session) warnTrimmed(head journal.Sequence, p projection.Point) {
-	stats, err := s.Stats()
+	horizon, err := s.Horizon()
 	if err != nil {
 		return // reported by whoever needs the figures
 	}
-	if head < stats.Horizon {
-		s.damage.note("history up to sequence %d was trimmed: pods may be missing from the state at this point, which is sequence %d", stats.Horizon, head)
+	if head < horizon {
+		s.damage.note("history up to sequence %d was trimmed: pods may be missing from the state at this point, which is sequence %d", horizon, head)
 	}
 }
 
 // good are the events that can be read; the others are reported.
 func (s *session) good(ctx context.Context) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
-		for e, err := range s.Events(1, 0) {
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil {
-				s.damage.report(err)
-				continue
-			}
-			if !yield(e, nil) {
-				return
+		for e, err := range s.events(ctx, scan.Options{}, s.damage.report) {
+			if err != nil || !yield(e, nil) {
+				return // the cause is ctx's
 			}
 		}
 	}
@@ -223,15 +226,15 @@ func (s *session) acks() map[types.UID]journal.Ack {
 	return acks
 }
 
-func (s *session) printEntries(state *projection.State, want filter, adjust func(*Entry)) (err error) {
+func (s *session) printEntries(state *projection.State, want filter, adjust func(stored *projection.Entry, e *Entry)) (err error) {
 	rows := newList(s.out, entryColumns(s.clock))
 	defer func() { err = cmp.Or(err, rows.close()) }()
 	for _, e := range state.Entries() {
 		if !want.wantsEntry(e) {
 			continue
 		}
-		entry := fromEntry(e)
-		adjust(&entry)
+		entry := fromEntry(s.redact.entry(e))
+		adjust(e, &entry)
 		if err := rows.add(&entry); err != nil {
 			return err
 		}

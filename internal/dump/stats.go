@@ -3,11 +3,10 @@
 package dump
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,8 +19,11 @@ import (
 type statsReport struct {
 	journal.Info
 	journal.Stats
+	PageSize      int               `json:"pageSize,omitempty"`
+	FreePages     uint64            `json:"freePages"`
 	Counted       uint64            `json:"countedEvents"`
 	ByKind        map[string]uint64 `json:"byKind"`
+	BytesByKind   map[string]uint64 `json:"bytesByKind"` // of records, as they are stored
 	ByReason      map[string]uint64 `json:"byReason"`
 	FirstTime     time.Time         `json:"firstTime"`
 	LastTime      time.Time         `json:"lastTime"`
@@ -29,8 +31,13 @@ type statsReport struct {
 	UncleanOpened int               `json:"uncleanOpened"`
 	Acks          int               `json:"acks"`
 	Unsynced      int               `json:"unsynced"`
-	Busiest       []podCount        `json:"busiest"`
-	BusiestHours  []hourCount       `json:"busiestHours"`
+	// Latency is from a version's acceptance to its ack. The journal keeps the
+	// last ack of each pod, so there is one sample a pod at most.
+	Latency      *latency    `json:"ackLatency,omitempty"`
+	Busiest      []podCount  `json:"busiest"`  // by events
+	Flapping     []flapCount `json:"flapping"` // by changes of readiness
+	BusiestHours []hourCount `json:"busiestHours"`
+	Hours        []hourCount `json:"hours"` // all, in order
 }
 
 type podCount struct {
@@ -38,7 +45,18 @@ type podCount struct {
 	Name        string    `json:"name"`
 	UID         types.UID `json:"uid"`
 	Events      uint64    `json:"events"`
-	StatusBytes uint64    `json:"statusBytes"`
+	StatusBytes uint64    `json:"statusBytes"` // decompressed
+	StoredBytes uint64    `json:"storedBytes"`
+}
+
+// flapCount is a pod that lost its readiness and got it back.
+type flapCount struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+	Changes   uint64    `json:"changes"`
+	// UnreadySeconds is the time between losses of readiness and what ended them.
+	UnreadySeconds float64 `json:"unreadySeconds"`
 }
 
 type hourCount struct {
@@ -46,14 +64,26 @@ type hourCount struct {
 	Events uint64    `json:"events"`
 }
 
+type latency struct {
+	Samples int           `json:"samples"`
+	P50     time.Duration `json:"p50Nanoseconds"`
+	P90     time.Duration `json:"p90Nanoseconds"`
+	P99     time.Duration `json:"p99Nanoseconds"`
+	Max     time.Duration `json:"maxNanoseconds"`
+}
+
 func statsCommand(std *streams) *cobra.Command {
 	var f common
 	top := 10
 	c := &cobra.Command{
 		Use:   "stats FILE",
-		Short: "Print figures: events by kind, pod and hour, sizes, retention, restarts of the agent",
+		Short: "Print figures: events by kind, pod and hour, flapping pods, ack latency, sizes, retention, restarts of the agent",
+		Long: `Print figures of the whole journal: events by kind, reason, pod and hour, the pods
+that write most and those whose readiness flaps, the time from a version's acceptance
+to its ack, sizes, free pages, retention, and starts of the agent.`,
 		Example: `  journal-dump stats /var/lib/statusstore
   journal-dump stats --top 50 -o json journal.db`,
+		ValidArgsFunction: completeFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			if top < 0 {
 				return usagef("--top %d is negative", top)
@@ -76,89 +106,6 @@ func statsCommand(std *streams) *cobra.Command {
 	return c
 }
 
-// count reads all events; the figures that the journal keeps are beside them.
-func (s *session) count(ctx context.Context, top int) (statsReport, error) {
-	r := statsReport{Info: s.Info(), ByKind: map[string]uint64{}, ByReason: map[string]uint64{}}
-	r.Path = s.name
-	stats, err := s.Stats()
-	if err != nil {
-		s.damage.report(err)
-		stats.Head = s.Head()
-	}
-	r.Stats = stats
-	pods, hours := map[types.UID]*podCount{}, map[time.Time]uint64{}
-	versions := map[types.UID]journal.Version{}
-	for e := range s.good(ctx) {
-		r.Counted++
-		r.ByKind[e.Kind.String()]++
-		if e.Kind == journal.KindSet || e.Kind == journal.KindRemoved {
-			r.ByReason[string(e.Reason)]++
-		}
-		if r.Counted == 1 || e.Time.Before(r.FirstTime) {
-			r.FirstTime = e.Time
-		}
-		if e.Time.After(r.LastTime) {
-			r.LastTime = e.Time
-		}
-		hours[e.Time.Truncate(time.Hour)]++
-		if e.Kind == journal.KindOpened {
-			r.Opened++
-			if e.Attributes[journal.AttrClean] == "false" {
-				r.UncleanOpened++
-			}
-		}
-		if e.UID != "" {
-			countPod(pods, &e)
-		}
-		switch {
-		case e.Kind == journal.KindRemoved:
-			delete(versions, e.UID)
-		case (e.Kind == journal.KindSet || e.Kind == journal.KindFinished) && e.Reason != journal.ReasonObserved:
-			versions[e.UID] = e.Version
-		}
-	}
-	acks := s.acks()
-	r.Acks = len(acks)
-	for uid, v := range versions {
-		if acks[uid].Version < v {
-			r.Unsynced++
-		}
-	}
-	r.Busiest = busiest(pods, top)
-	r.BusiestHours = busiestHours(hours, top)
-	return r, ctx.Err()
-}
-
-func countPod(pods map[types.UID]*podCount, e *journal.Event) {
-	p := pods[e.UID]
-	if p == nil {
-		p = &podCount{Namespace: e.Namespace, Name: e.Name, UID: e.UID}
-		pods[e.UID] = p
-	}
-	p.Events++
-	p.StatusBytes += uint64(len(e.Status))
-}
-
-func busiest(pods map[types.UID]*podCount, top int) []podCount {
-	out := make([]podCount, 0, len(pods))
-	for _, p := range pods {
-		out = append(out, *p)
-	}
-	slices.SortFunc(out, func(a, b podCount) int {
-		return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-	})
-	return out[:min(top, len(out))]
-}
-
-func busiestHours(hours map[time.Time]uint64, top int) []hourCount {
-	out := make([]hourCount, 0, len(hours))
-	for h, n := range hours {
-		out = append(out, hourCount{h, n})
-	}
-	slices.SortFunc(out, func(a, b hourCount) int { return cmp.Or(cmp.Compare(b.Events, a.Events), a.Hour.Compare(b.Hour)) })
-	return out[:min(top, len(out))]
-}
-
 func printStats(out *output, clock clock, r statsReport) {
 	field := func(name, format string, args ...any) {
 		out.line("", fmt.Sprintf("%-18s ", name)+fmt.Sprintf(format, args...))
@@ -169,24 +116,65 @@ func printStats(out *output, clock clock, r statsReport) {
 	}
 	field("created", "%s", clock.format(r.Created))
 	field("head", "sequence %d, epoch %d", r.Head, r.Epoch)
-	field("events", "%d, from sequence %d; trimmed up to %d", r.Counted, r.First, r.Horizon)
+	field("events", "%d, from sequence %d", r.Counted, r.First)
+	field("retention", "trimmed up to sequence %d; the oldest event is of %s", r.Horizon, clock.format(r.FirstTime))
 	field("time", "%s to %s", clock.format(r.FirstTime), clock.format(r.LastTime))
 	field("bytes", "%d in the file, %d in records, %d free", r.FileBytes, r.EventBytes, r.FreeBytes)
+	if r.PageSize > 0 {
+		field("free pages", "%d of %d, %d bytes each", r.FreePages, r.FileBytes/int64(r.PageSize), r.PageSize)
+	}
 	field("pods", "%d, and %d tombstones", r.Pods, r.Tombstones)
 	field("acks", "%d; %d pods unsynced", r.Acks, r.Unsynced)
+	if l := r.Latency; l != nil {
+		field("ack latency", "p50 %s, p90 %s, p99 %s, max %s (last acks of %d pods)", span(l.P50), span(l.P90), span(l.P99), span(l.Max), l.Samples)
+	}
 	field("agent starts", "%d, %d of them after an unclean stop", r.Opened, r.UncleanOpened)
-	for _, counts := range []struct {
-		title string
-		of    map[string]uint64
-	}{{"kind", r.ByKind}, {"reason", r.ByReason}} {
-		for _, name := range slices.Sorted(maps.Keys(counts.of)) {
-			field(counts.title+" "+name, "%d", counts.of[name])
-		}
+	for _, name := range slices.Sorted(maps.Keys(r.ByKind)) {
+		field("kind "+name, "%6d events %9d bytes", r.ByKind[name], r.BytesByKind[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.ByReason)) {
+		field("reason "+name, "%6d events", r.ByReason[name])
 	}
 	for _, p := range r.Busiest {
 		field("busy pod", "%6d events %9d status bytes  %s/%s", p.Events, p.StatusBytes, p.Namespace, p.Name)
 	}
+	for _, p := range r.Flapping {
+		field("flapping pod", "%6d changes of readiness, not Ready for %s  %s/%s", p.Changes,
+			span(time.Duration(p.UnreadySeconds*float64(time.Second))), p.Namespace, p.Name)
+	}
 	for _, h := range r.BusiestHours {
 		field("busy hour", "%6d events  %s", h.Events, clock.format(h.Hour))
 	}
+	if text := sparkline(r.Hours, 60); text != "" {
+		field("hour by hour", "%s", text)
+	}
+}
+
+// sparkline draws the last hours as blocks, the tallest for the busiest.
+func sparkline(hours []hourCount, width int) string {
+	if len(hours) < 2 {
+		return ""
+	}
+	last := hours[len(hours)-1].Hour
+	var counts []uint64
+	for _, h := range hours {
+		back := int(last.Sub(h.Hour) / time.Hour)
+		if back < 0 || back >= width {
+			continue
+		}
+		if counts == nil {
+			counts = make([]uint64, back+1)
+		}
+		counts[len(counts)-1-back] += h.Events
+	}
+	most := slices.Max(counts)
+	var b strings.Builder
+	for _, n := range counts {
+		block := rune('·')
+		if n > 0 {
+			block = '▁' + rune(7*n/most)
+		}
+		b.WriteRune(block)
+	}
+	return b.String()
 }

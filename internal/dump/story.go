@@ -23,7 +23,8 @@ type story struct {
 	trimmed bool                      // history before the first event may be gone
 	acks    map[types.UID]journal.Ack // nil if they can't be read
 	lives   map[types.UID]*life
-	last    time.Time // of the last event of any kind
+	before  time.Time // of the event before the one that is told, of whatever pod
+	redact  *redactor
 }
 
 // life is what the story knows of one UID.
@@ -32,14 +33,14 @@ type life struct {
 	removed    bool
 	readySince time.Time // when the Ready condition was last seen to change
 	accepted   time.Time // when the acked version was accepted; zero if not seen
+	ack        journal.Ack
+	acked      bool
 }
 
 // event tells what an event changed, in the order in which a reader asks.
 func (t *story) event(e *Event) ([]sentence, error) {
-	before := t.last
-	t.last = e.Time
 	if e.Kind == "opened" {
-		return t.opened(e, before), nil
+		return t.opened(t.redact.event(e), t.before), nil
 	}
 	if !t.want.concerns(e) {
 		return nil, nil
@@ -48,42 +49,54 @@ func (t *story) event(e *Event) ([]sentence, error) {
 	if !known {
 		l = &life{}
 		t.lives[e.UID] = l
+		l.ack, l.acked = t.acks[e.UID]
 	}
+	if err := e.decode(); err != nil {
+		return nil, err
+	}
+	e = t.redact.event(e)
 	switch e.Kind {
 	case "rejected":
-		return []sentence{e.say("an update was refused: %s", attributes(e))}, nil
+		return []sentence{e.say(happening{"Refused", true, "an update was refused: " + attributes(e)})}, nil
 	case "removed":
 		l.removed = true
-		return []sentence{e.say("was removed (%s)", e.Reason)}, nil
+		return []sentence{e.say(happening{"Removed", false, fmt.Sprintf("was removed (%s)", e.Reason)})}, nil
 	case "set", "finished":
 	default:
 		return nil, nil
 	}
-	if err := e.decode(); err != nil {
-		return nil, err
+	if e.Status == nil {
+		e.Status = &v1.PodStatus{}
 	}
 	var out []sentence
 	var old *v1.PodStatus
 	switch {
 	case !known && e.Version > 1 && t.trimmed:
-		out = append(out, e.say("the history that is kept begins here, with version %d (uid %s)", e.Version, e.UID))
+		out = append(out, e.say(happening{"HistoryBegins", false, fmt.Sprintf("the history that is kept begins here, with version %d (uid %s)", e.Version, e.UID)}))
 	case !known || l.removed || l.last == nil:
-		out = append(out, e.say("was first seen (uid %s)", e.UID))
+		out = append(out, e.say(happening{"Seen", false, fmt.Sprintf("was first seen (uid %s)", e.UID)}))
 	default:
 		old = l.last.Status
 	}
-	for _, text := range l.changes(old, e) {
-		out = append(out, e.say("%s", text))
+	for _, h := range l.changes(old, e) {
+		out = append(out, e.say(h))
 	}
 	l.removed, l.last = false, e
-	if e.Version == t.acks[e.UID].Version {
+	if l.acked && e.Version == l.ack.Version {
 		l.accepted = e.Time
 	}
 	return out, nil
 }
 
-func (e *Event) say(format string, args ...any) sentence {
-	return sentence{Time: e.Time, Sequence: e.Sequence, UID: e.UID, Text: fmt.Sprintf(format, args...)}
+// happening is one thing that an event tells.
+type happening struct {
+	reason  string // one word, as Kubernetes' events have
+	warning bool
+	text    string
+}
+
+func (e *Event) say(h happening) sentence {
+	return sentence{Time: e.Time, Sequence: e.Sequence, UID: e.UID, Text: h.text, happening: h}
 }
 
 // opened is told only while the pod is there.
@@ -105,12 +118,12 @@ func (t *story) opened(e *Event, before time.Time) []sentence {
 	if e.Attributes[journal.AttrSuspect] == "true" {
 		text += "; the last commit before may be lost"
 	}
-	return []sentence{e.say("%s", text)}
+	return []sentence{e.say(happening{"AgentStarted", e.Attributes[journal.AttrClean] == "false", text})}
 }
 
 // changes are the sentences about one status after another.
-func (l *life) changes(old *v1.PodStatus, e *Event) []string {
-	var out []string
+func (l *life) changes(old *v1.PodStatus, e *Event) []happening {
+	var out []happening
 	if old == nil || old.Phase != e.Status.Phase {
 		text := "phase is " + string(e.Status.Phase)
 		if old != nil {
@@ -119,28 +132,32 @@ func (l *life) changes(old *v1.PodStatus, e *Event) []string {
 		if why := joinReason(e.Status.Reason, e.Status.Message); why != "" {
 			text += " (" + why + ")"
 		}
-		out = append(out, text)
+		out = append(out, happening{"Phase" + string(e.Status.Phase), e.Status.Phase == v1.PodFailed, text})
 	}
 	if e.Reason == journal.ReasonTerminate && e.Kind == "set" {
-		out = append(out, "was told to terminate")
+		out = append(out, happening{"Terminating", false, "was told to terminate"})
 	}
 	out = append(out, containerChanges(old, e.Status)...)
-	if text := l.readiness(old, e); text != "" {
-		out = append(out, text)
+	if text, ready := l.readiness(old, e); text != "" {
+		h := happening{"Ready", false, text}
+		if !ready {
+			h.reason, h.warning = "NotReady", old != nil
+		}
+		out = append(out, h)
 	}
 	if e.Finished && (l.last == nil || !l.last.Finished || l.removed) {
-		out = append(out, "is finished: its resources are reclaimed and its object may be deleted")
+		out = append(out, happening{"Finished", false, "is finished: its resources are reclaimed and its object may be deleted"})
 	}
 	return out
 }
 
 // readiness tells a change of the Ready condition, with its reason and how long
 // the state before lasted.
-func (l *life) readiness(old *v1.PodStatus, e *Event) string {
+func (l *life) readiness(old *v1.PodStatus, e *Event) (text string, ready bool) {
 	now, ok := condition(e.Status, v1.PodReady)
 	was, hadOne := condition(old, v1.PodReady)
 	if !ok || hadOne && was.Status == now.Status {
-		return ""
+		return "", false
 	}
 	lasted := ""
 	if hadOne && !l.readySince.IsZero() {
@@ -148,9 +165,9 @@ func (l *life) readiness(old *v1.PodStatus, e *Event) string {
 	}
 	l.readySince = e.Time
 	if now.Status == v1.ConditionTrue {
-		return "became Ready" + lasted
+		return "became Ready" + lasted, true
 	}
-	text := "stopped being Ready" + lasted
+	text = "stopped being Ready" + lasted
 	if !hadOne {
 		text = "is not Ready"
 	}
@@ -166,7 +183,7 @@ func (l *life) readiness(old *v1.PodStatus, e *Event) string {
 	if e.Reason == journal.ReasonReadiness {
 		text += " (a readiness result)"
 	}
-	return text
+	return text, false
 }
 
 func unready(s *v1.PodStatus) []string {
@@ -180,8 +197,8 @@ func unready(s *v1.PodStatus) []string {
 }
 
 // containerChanges tells restarts, ends and waits, init containers first.
-func containerChanges(old, new *v1.PodStatus) []string {
-	var out []string
+func containerChanges(old, new *v1.PodStatus) []happening {
+	var out []happening
 	for _, list := range []func(*v1.PodStatus) []v1.ContainerStatus{
 		func(s *v1.PodStatus) []v1.ContainerStatus { return s.InitContainerStatuses },
 		func(s *v1.PodStatus) []v1.ContainerStatus { return s.ContainerStatuses },
@@ -194,15 +211,16 @@ func containerChanges(old, new *v1.PodStatus) []string {
 			}
 		}
 		for _, c := range list(new) {
-			if text := containerChange(was[c.Name], c); text != "" {
-				out = append(out, "container "+c.Name+" "+text)
+			if h := containerChange(was[c.Name], c); h.text != "" {
+				h.text = "container " + c.Name + " " + h.text
+				out = append(out, h)
 			}
 		}
 	}
 	return out
 }
 
-func containerChange(old, new v1.ContainerStatus) string {
+func containerChange(old, new v1.ContainerStatus) happening {
 	switch {
 	case new.RestartCount > old.RestartCount:
 		text := fmt.Sprintf("restarted (restart %d)", new.RestartCount)
@@ -215,13 +233,16 @@ func containerChange(old, new v1.ContainerStatus) string {
 		if new.State.Running == nil {
 			text += "; now it " + containerState(&new)
 		}
-		return text
+		return happening{"Restarted", true, text}
 	case containerState(&new) != containerState(&old) && containerState(&new) != "":
-		return containerState(&new)
+		if t := new.State.Terminated; t != nil {
+			return happening{"Ended", t.ExitCode != 0, containerState(&new)}
+		}
+		return happening{"Waiting", false, containerState(&new)}
 	case new.State.Running != nil && old.State.Running == nil:
-		return "runs"
+		return happening{"Running", false, "runs"}
 	default:
-		return ""
+		return happening{}
 	}
 }
 
@@ -236,10 +257,10 @@ func (t *story) end() []sentence {
 		if c, ok := condition(l.last.Status, v1.PodReady); ok {
 			text += fmt.Sprintf(", Ready %s", c.Status)
 		}
-		a, ok := t.acks[l.last.UID]
+		a := l.ack
 		switch {
 		case t.acks == nil:
-		case !ok:
+		case !l.acked:
 			text += "; the API server has acknowledged no version"
 		default:
 			text += fmt.Sprintf("; the API server acknowledged version %d at %s", a.Version, a.Time.Format(time.RFC3339))

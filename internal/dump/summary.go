@@ -14,9 +14,11 @@ import (
 type summary struct {
 	phase    string
 	ready    string // containers, as in 1/2
-	restarts string
+	restarts string // restartCount, for a table
 	detail   string // the pod's reason and message, why it isn't ready, containers that don't run
 	message  string
+
+	restartCount int
 }
 
 func summarise(s *v1.PodStatus) summary {
@@ -52,6 +54,8 @@ func summarise(s *v1.PodStatus) summary {
 		restarts: strconv.Itoa(restarts),
 		detail:   strings.Join(parts, "; "),
 		message:  s.Message,
+
+		restartCount: restarts,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/internal/dump/scan"
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/projection"
 )
@@ -35,6 +36,7 @@ written yet when it died is missing here; the agent finds that out at its start.
 Statuses that were observed on the server itself are not listed.`,
 		Example: `  journal-dump unsynced /var/lib/statusstore
   journal-dump unsynced --socket /var/lib/statusstore/statusstore.sock -o json`,
+		ValidArgsFunction: completeFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			want, err := podFlags.parse()
 			if err != nil {
@@ -68,9 +70,9 @@ func (s *session) printUnsynced(ctx context.Context, want filter) (err error) {
 	rows := newList(s.out, unsyncedColumns(s.clock, s.now))
 	defer func() { err = cmp.Or(err, rows.close()) }()
 	for _, e := range pending {
-		u := unsyncedEntry{Entry: fromEntry(e), PendingSince: cmp.Or(since[e.UID], e.Time), Why: whyPending(e, acks)}
+		u := unsyncedEntry{Entry: fromEntry(s.redact.entry(e)), PendingSince: cmp.Or(since[e.UID], e.Time), Why: whyPending(e, acks)}
 		if text := refused[e.UID]; text != "" {
-			u.Why += "; " + text
+			u.Why += "; " + s.redact.text(text)
 		}
 		if acks == nil {
 			u.AckedVersion = nil
@@ -93,13 +95,11 @@ func (s *session) pendingSince(ctx context.Context, pending []*projection.Entry)
 	if len(pending) == 0 {
 		return since
 	}
-	for e, err := range s.Events(1, 0) {
-		if ctx.Err() != nil {
-			break
-		}
+	ignore := func(error) {} // damage of the history was not asked for: the newest events are good
+	for e, err := range s.events(ctx, scan.Options{}, ignore) {
 		entry, ok := waiting[e.UID]
 		if err != nil || !ok || e.Version <= entry.Acked || e.Incarnation != entry.Incarnation || e.Kind == journal.KindRejected {
-			continue // damage of the history was not asked for: the newest events are good
+			continue
 		}
 		if _, found := since[e.UID]; !found {
 			since[e.UID] = e.Time

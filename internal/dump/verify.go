@@ -29,17 +29,23 @@ against the counted ones. Each problem is printed with its place; the exit code 
 if there was one.`,
 		Example: `  journal-dump verify /var/lib/statusstore
   journal-dump verify -o json journal.db`,
+		ValidArgsFunction: completeFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.read(c.Context(), std, args, func(s *session) error {
 				s.damage.count = 0 // a bad meta page is among the problems
 				report := verifyReport{Path: s.name, Found: []journal.Problem{}}
 				var writeErr error
-				result, err := s.Verify(c.Context(), func(p journal.Problem) {
+				r, err := s.reader()
+				if err != nil {
+					return err
+				}
+				result, err := r.Verify(s.progress.bytes(c.Context(), "verify"), func(p journal.Problem) {
+					p.Key, p.Message = s.redact.word("key", p.Key), s.redact.quoted(p.Message)
 					if !s.out.format.text() {
 						report.Found = append(report.Found, p)
 					} else if writeErr == nil {
 						s.out.line("", p.String())
-						writeErr = s.out.flush()
+						writeErr = s.flush()
 					}
 				})
 				if err != nil {

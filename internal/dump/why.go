@@ -5,12 +5,15 @@ package dump
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusstore/statusstore/internal/dump/scan"
 	"github.com/statusstore/statusstore/journal"
 )
 
@@ -26,11 +29,11 @@ between, and what the API server has acknowledged. With --socket, FILE is left o
 		Example: `  journal-dump why /var/lib/statusstore default/web-0
   journal-dump why --since 24h journal.db web-0`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("why wants FILE and a pod, NS/NAME")
+			if wrong := wantsBehind("why", f.socket, args, "NS/NAME"); wrong != nil {
+				return wrong
 			}
 			args, times.pod = args[:len(args)-1], args[len(args)-1]
-			want, err := times.parse(time.Now())
+			want, err := times.parse(f.clock(), time.Now())
 			if err != nil {
 				return err
 			}
@@ -38,8 +41,8 @@ between, and what the API server has acknowledged. With --socket, FILE is left o
 		},
 	}
 	f.register(c)
-	c.Flags().StringVar(&times.since, "since", "", "only what happened at or after this `TIME`: RFC 3339, or a duration back from now such as 2h")
-	c.Flags().StringVar(&times.until, "until", "", "only what happened at or before this `TIME`")
+	times.registerTimes(c)
+	c.ValidArgsFunction = completeFileThenPod
 	return c
 }
 
@@ -49,6 +52,8 @@ type sentence struct {
 	Sequence journal.Sequence `json:"sequence"`
 	UID      types.UID        `json:"uid,omitempty"`
 	Text     string           `json:"text"`
+
+	happening happening
 }
 
 func (s *session) printStory(ctx context.Context, want filter) (err error) {
@@ -59,24 +64,24 @@ func (s *session) printStory(ctx context.Context, want filter) (err error) {
 		{name: "WHAT HAPPENED", width: 3, cell: func(t sentence) string { return t.Text }},
 	})
 	defer func() { err = cmp.Or(err, rows.close()) }()
-	stats, statsErr := s.Stats()
-	if statsErr != nil {
-		s.damage.report(statsErr)
+	horizon, horizonErr := s.Horizon()
+	if horizonErr != nil {
+		s.damage.report(horizonErr)
 	}
-	told := story{want: want, lives: map[types.UID]*life{}, trimmed: stats.Horizon > 0, acks: s.acks()}
-	within := func(t sentence) bool {
-		return !t.Time.Before(want.since) && (want.until.IsZero() || !t.Time.After(want.until))
-	}
-	for e, err := range s.events(ctx, 1, 0) {
+	told := story{want: want, lives: map[types.UID]*life{}, trimmed: horizon > 0, acks: s.acks(), redact: s.redact}
+	keep := told.want.keep(false)
+	for stored, err := range s.dated(ctx, s.damage.report, func(r *scan.Record) bool { return r.Kind == journal.KindOpened || keep(r) }) {
 		if err != nil {
 			return err
 		}
+		e := fromJournal(stored.Event)
+		told.before = stored.before
 		all, err := told.event(&e)
 		if err != nil {
 			s.damage.report(err)
 		}
 		for _, t := range all {
-			if !within(t) {
+			if !want.within(e.Sequence, e.Epoch, e.Time) {
 				continue
 			}
 			if err := rows.add(t); err != nil {
@@ -85,7 +90,7 @@ func (s *session) printStory(ctx context.Context, want filter) (err error) {
 		}
 	}
 	if len(told.lives) == 0 {
-		return fmt.Errorf("%s: no events of pod %s/%s", s.name, want.namespace, want.name)
+		return s.noSuchPod(want)
 	}
 	for _, t := range told.end() {
 		if err := rows.add(t); err != nil {
@@ -93,4 +98,20 @@ func (s *session) printStory(ctx context.Context, want filter) (err error) {
 		}
 	}
 	return nil
+}
+
+// noSuchPod helps with a name that is mistyped, or of another namespace.
+func (s *session) noSuchPod(want filter) error {
+	text := fmt.Sprintf("%s: no events of pod %s/%s", s.name, want.namespace, want.name)
+	var near []string
+	for _, p := range podsOf(s.source) {
+		namespace, name, _ := strings.Cut(p, "/")
+		if name == want.name || namespace == want.namespace && strings.Contains(name, want.name) {
+			near = append(near, p)
+		}
+	}
+	if len(near) > 0 && s.redact == nil {
+		text += "; there is " + strings.Join(near[:min(len(near), 5)], ", ")
+	}
+	return errors.New(text)
 }

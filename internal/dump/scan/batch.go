@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scan
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/statusstore/statusstore/journal"
+)
+
+// batch is some leaf pages, read and parsed by one worker.
+type batch struct {
+	pages   []uint64
+	inline  []byte // instead of pages
+	records []Record
+	// first and last are the sequences that were parsed, kept or not; 0 is none.
+	first, last journal.Sequence
+	foreign     bool // a key is not a journal's
+	end         bool // the last wanted record was seen
+	err         error
+	done        chan struct{}
+}
+
+// maxGap is how many pages between two leaves are read along rather than apart.
+const maxGap = 4
+
+// read fills in the records up to the first thing that is not sound.
+func (b *batch) read(s *File, o *Options) (err error) {
+	if b.inline != nil {
+		if len(b.inline) < pageHeader {
+			return unsound("bucket events is short")
+		}
+		return b.leaf(s, o, b.inline, int(le.Uint16(b.inline[10:])))
+	}
+	defer faults(&err)()
+	size := uint64(s.meta.pageSize)
+	for i := 0; i < len(b.pages) && !b.end; {
+		// A run of leaves that lie close together is one read.
+		first, after, n := b.pages[i], b.pages[i]+1, 1
+		for i+n < len(b.pages) && b.pages[i+n] >= after && b.pages[i+n]-after <= maxGap {
+			after = b.pages[i+n] + 1
+			n++
+		}
+		if first < 2 || after > s.meta.highWater {
+			return unsound("page %d is outside of the file", after-1)
+		}
+		s.touch(first*size, after*size)
+		for _, id := range b.pages[i : i+n] {
+			if err := b.page(s, o, id, s.data[id*size:]); err != nil || b.end {
+				return err
+			}
+		}
+		i += n
+	}
+	return nil
+}
+
+// page parses one leaf page, which begins at data.
+func (b *batch) page(s *File, o *Options, id uint64, data []byte) error {
+	flags, count, overflow, err := s.checkPage(id, data)
+	if err != nil {
+		return err
+	}
+	if flags != flagLeaf {
+		return unsound("page %d is no leaf", id)
+	}
+	return b.leaf(s, o, data[:(overflow+1)*uint64(s.meta.pageSize)], count)
+}
+
+func (b *batch) leaf(s *File, o *Options, page []byte, count int) error {
+	for i := range count {
+		flags, key, value, ok := leafElement(page, i)
+		if !ok {
+			return unsound("element %d is outside of its page", i)
+		}
+		if len(key) != 8 {
+			b.foreign = true
+			continue
+		}
+		seq := journal.Sequence(binary.BigEndian.Uint64(key))
+		if seq < o.From {
+			b.foreign = b.foreign || seq == 0
+			continue
+		}
+		if seq > o.To {
+			b.end = true
+			b.foreign = b.foreign || seq > s.Head.Sequence
+			return nil
+		}
+		if flags&leafBucket != 0 || b.last != 0 && (seq <= b.last || s.missing(b.last+1, seq)) {
+			return unsound("sequence %d is out of place", seq)
+		}
+		n := len(b.records)
+		if n == cap(b.records) {
+			b.records = slices.Grow(b.records, max(n, 16))
+		}
+		b.records = b.records[:n+1]
+		r := &b.records[n]
+		if err := r.parse(key, value); err != nil {
+			b.records = b.records[:n]
+			return err
+		}
+		if b.first == 0 {
+			b.first = seq
+		}
+		b.last = seq
+		if o.Keep != nil && !o.Keep(r) {
+			b.records = b.records[:n]
+			continue
+		}
+		if o.Readiness {
+			r.Readiness = r.Ready()
+		}
+	}
+	return nil
+}
