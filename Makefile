@@ -10,11 +10,17 @@ BENCHTIME = 1s
 COUNT     = 1
 COVER     = cover.out
 CRASHES   = 5
+CHECKS    = 10000
+VERSION   = devel
+
+# Where tests that ask for thousands of journals put them: memory, if there is some.
+MEMDIR    = $(shell test -w /dev/shm && echo /dev/shm || echo $${TMPDIR:-/tmp})
 
 CRASHTESTS = Crash|Kill|Fault|Abort|Truncat|Torn|NoSpace|DiskFull
 
-# Modules that need only what the main module needs.
-NESTED = test/e2e
+# Modules beside the main one that are checked like it.
+NESTED = test/e2e test/soak test/timeline test/compare
+FUZZ   = .
 
 .PHONY: help
 help: ## list the targets
@@ -31,13 +37,13 @@ fmt:
 .PHONY: vet
 vet:
 	$(GO) vet ./...
-	for m in $(NESTED); do $(GO) -C $$m vet ./... || exit 1; done
+	for m in $(NESTED); do CGO_ENABLED=0 $(GO) -C $$m vet ./... || exit 1; done
 	$(GO) -C test/controlplane vet ./cmd/controlplane
 
 .PHONY: staticcheck
 staticcheck:
 	$(GOTOOL) staticcheck ./...
-	for m in $(NESTED); do (cd $$m && $(GO) tool -modfile=$(CURDIR)/tools.mod staticcheck ./...) || exit 1; done
+	for m in $(NESTED); do (cd $$m && CGO_ENABLED=0 $(GO) tool -modfile=$(CURDIR)/tools.mod staticcheck ./...) || exit 1; done
 
 .PHONY: tidy
 tidy:
@@ -60,18 +66,23 @@ race: ## the same under the race detector
 crash: ## the tests that kill processes or fail the disk, CRASHES (5) times
 	$(GO) test -count=$(CRASHES) -timeout 60m -run '$(CRASHTESTS)' ./...
 
+.PHONY: model
+model: ## CHECKS (10000) random stories each, with and without a server, against the model
+	TMPDIR=$(MEMDIR) $(GO) test -count=1 -timeout 60m -v -run '^TestModel' ./manager -rapid.checks=$(CHECKS)
+
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME (60s)
+fuzz: ## each fuzz target that matches FUZZ (.) for FUZZTIME (60s)
 	@for p in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
-		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+		for f in $$($(GO) test -list '^Fuzz' $$p | grep -E '^Fuzz.*($(FUZZ))'); do \
 			echo "== $$p $$f"; \
 			$(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
 		done; \
 	done
 
 .PHONY: bench
-bench: ## benchmarks; BENCH=regexp BENCHTIME=1s COUNT=1
+bench: ## benchmarks, then the tables of test/compare that need no API server; BENCH=regexp BENCHTIME=1s COUNT=1
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -count $(COUNT) ./...
+	cd test/compare && CGO_ENABLED=0 $(GO) run . journal --rounds $(COUNT) && CGO_ENABLED=0 $(GO) run . memory --rounds $(COUNT)
 
 .PHONY: controlplane
 controlplane: ## build kube-apiserver and etcd for e2e (minutes the first time)
@@ -84,6 +95,23 @@ contrib: ## tests of contrib/kubelet, with the control plane's build flags
 .PHONY: e2e
 e2e: controlplane ## scenarios against a real kube-apiserver
 	$(GO) -C test/e2e test -count=1 -timeout 30m -v .
+
+.PHONY: soak
+soak: ## millions of events, a month of outage, a full disk (journals on /dev/shm if there is one)
+	$(GO) -C test/soak test -count=1 -timeout 60m -v .
+
+.PHONY: timeline
+timeline: ## journal-dump's page in a headless Chromium, where there is one
+	$(GO) -C test/timeline test -count=1 -timeout 15m -v .
+
+.PHONY: compare
+compare: ## tests of test/compare, which measures beside the stock status manager and other journals
+	CGO_ENABLED=0 $(GO) -C test/compare test -count=1 ./...
+
+.PHONY: release
+release: ## static programs in dist/, the same byte by byte wherever they are built; VERSION=v1.2.3
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o dist/ \
+		-ldflags '-s -w -buildid= -X github.com/statusstore/statusstore/internal/cli.release=$(VERSION)' ./cmd/statusstore ./tools/journal-dump
 
 .PHONY: cover
 cover: ## coverage of the main module, in COVER (cover.out)

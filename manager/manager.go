@@ -64,7 +64,7 @@ func Open(o Options) (*Manager, error) {
 	m.openSources()
 	m.journal, err = journal.Open(o.Path, journal.Options{
 		Logger: o.Logger, LockTimeout: o.LockTimeout, Retention: o.Retention,
-		Node: o.Node, Software: o.Software, OnCommit: m.projection.Commit,
+		Node: o.Node, Software: o.Software, OnCommit: m.committed,
 	})
 	if err != nil {
 		return nil, err
@@ -79,6 +79,14 @@ func Open(o Options) (*Manager, error) {
 		}
 	}
 	return m, nil
+}
+
+// committed is told of the events of each commit, in order.
+func (m *Manager) committed(events []journal.Event) {
+	m.projection.Commit(events)
+	if hook := m.opts.Hooks.Committed; hook != nil {
+		hook(len(events))
+	}
 }
 
 // openSources builds the pod source and, with a client, the live pods.

@@ -13,9 +13,9 @@ import (
 	"github.com/statusstore/statusstore/podstatus"
 )
 
-// Hooks are told what happens, after it is durable and with no lock held. Each
-// may be nil. They run on the goroutines of calls and may call the manager; a slow
-// hook delays callers.
+// Hooks are told what happens, after it is durable and, but for Committed, with no
+// lock held. Each may be nil. They run on the goroutines of calls and may call the
+// manager; a slow hook delays callers.
 type Hooks struct {
 	// Notify gets each new version of a pod's status, in the order of versions
 	// (SEMANTICS 56), one call at a time; resize slots alone are no news. Versions that come faster than Notify returns are
@@ -24,6 +24,9 @@ type Hooks struct {
 	// ContainerTerminated gets each container that ended, once (SEMANTICS 53).
 	// Replay of the journal tells nothing again.
 	ContainerTerminated func(types.UID, podstatus.Termination)
+	// Committed gets how many events each commit made durable. All writers wait for
+	// it, so it must return at once and must not call the manager.
+	Committed func(events int)
 	// Rejected gets each refused update (SEMANTICS 55), repetitions included.
 	Rejected func(*podstatus.TransitionError)
 	// ResizeEnded gets how long a pod's deferred resize has waited (SEMANTICS 33).

@@ -106,6 +106,20 @@ func TestF12_NotificationsInOrder(t *testing.T) {
 	}
 }
 
+func TestHooks_Committed(t *testing.T) {
+	var got []int
+	s := open(t, func(o *Options) { o.Hooks.Committed = func(events int) { got = append(got, events) } })
+	for i := range 3 {
+		s.set(pod(number(i)), runningReady())
+	}
+	if _, err := s.RemoveOrphanedStatuses(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{1, 1, 1, 1, 3}; !slices.Equal(got, want) { // the opening is the first
+		t.Errorf("commits of %v events, want %v", got, want)
+	}
+}
+
 func TestHooks_MayCallTheManager(t *testing.T) {
 	var s *store
 	var versions []journal.Version

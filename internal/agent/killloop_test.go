@@ -310,7 +310,11 @@ func TestC24_EventAndProjectionChangeTogether(t *testing.T) {
 	for round := range rounds {
 		p := launch(t, c)
 		left.compare(p)
-		accepted := w.run(p, pause(), w.mutate)
+		lifetime := pause()
+		if round%10 == 0 {
+			lifetime += 600 * time.Millisecond // acks wait for company before they are written
+		}
+		accepted := w.run(p, lifetime, w.mutate)
 		total += len(accepted)
 		before := left.head
 		left = readDisk(t, c.Dir, given)

@@ -36,6 +36,9 @@ var (
 	figureSyncing    = gauge("statusstore_syncing", "1 if there is an API server to talk to.")
 	figureSynced     = gauge("statusstore_live_synced", "1 when the first LIST of the API server's pods is complete.")
 	figureServer     = gauge("statusstore_server_failing", "1 while LIST or WATCH fail, or the API server is taken for unreachable.")
+	figureQueue      = gauge("statusstore_sync_queue_depth", "Pods that wait for a request to the API server.")
+	figureInFlight   = gauge("statusstore_sync_in_flight", "Pods that are being compared or sent.")
+	figureParked     = gauge("statusstore_sync_parked", "Pods that wait for the API server to come back.")
 	figureHead       = counter("statusstore_journal_events_total", "Events appended since the journal was created: its head sequence.")
 	figureEpoch      = gauge("statusstore_journal_epoch", "How often the journal was opened.")
 	figureUnclean    = gauge("statusstore_unclean_start", "1 if the run before this one did not close the journal.")
@@ -47,6 +50,7 @@ var (
 
 	allFigures = []figure{
 		figureBuild, figurePods, figurePending, figureBehind, figurePendingAge, figureFailing, figureSyncing, figureSynced, figureServer,
+		figureQueue, figureInFlight, figureParked,
 		figureHead, figureEpoch, figureUnclean, figureEvents, figureBytes, figureFreeBytes, figureDegraded, figureResizes,
 	}
 )
@@ -85,6 +89,10 @@ func (c figures) Collect(out chan<- prometheus.Metric) {
 	send(figureSyncing, truth[s.Syncing])
 	send(figureSynced, truth[s.LiveSynced])
 	send(figureServer, truth[s.ServerFailing])
+	syncs := c.a.m.SyncStats()
+	send(figureQueue, float64(syncs.Queued))
+	send(figureInFlight, float64(syncs.InFlight))
+	send(figureParked, float64(syncs.Parked))
 	send(figureHead, float64(s.HeadSequence))
 	send(figureEpoch, float64(s.Epoch))
 	send(figureUnclean, truth[s.UncleanStart])

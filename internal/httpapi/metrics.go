@@ -36,6 +36,7 @@ type Metrics struct {
 
 	terminated *prometheus.CounterVec
 	rejected   prometheus.Counter
+	commits    prometheus.Histogram
 	writes     *prometheus.HistogramVec
 	resizes    *prometheus.HistogramVec
 	retries    prometheus.Counter
@@ -68,6 +69,9 @@ func NewMetrics() *Metrics {
 			Name: "statusstore_containers_terminated_total", Help: "Containers that ended."}, []string{"kind", "exit_code", "reason"}),
 		rejected: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "statusstore_rejected_updates_total", Help: "Updates refused as illegal transitions."}),
+		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "statusstore_journal_commit_events", Help: "Events that one commit made durable.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 12)}),
 		writes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "statusstore_write_duration_seconds", Help: "Time until a change was durable, found to be none, or refused.", Buckets: seconds}, []string{"result"}),
 		resizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -78,7 +82,7 @@ func NewMetrics() *Metrics {
 	}
 	x.registry.MustRegister(
 		x.requests, x.requestDuration, x.watches, x.syncRequests, x.syncDuration, x.syncLatency, x.circuitOpen,
-		x.terminated, x.rejected, x.writes, x.resizes, x.retries,
+		x.terminated, x.rejected, x.commits, x.writes, x.resizes, x.retries,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return x
@@ -94,7 +98,8 @@ func (x *Metrics) Hooks() manager.Hooks {
 		ContainerTerminated: func(_ types.UID, t podstatus.Termination) {
 			x.terminated.WithLabelValues(t.Kind, exitCodeLabel(t.ExitCode), reasonLabel(t.Reason)).Inc()
 		},
-		Rejected: func(*podstatus.TransitionError) { x.rejected.Inc() },
+		Committed: func(events int) { x.commits.Observe(float64(events)) },
+		Rejected:  func(*podstatus.TransitionError) { x.rejected.Inc() },
 		ResizeEnded: func(_ types.UID, outcome manager.ResizeOutcome, waited time.Duration) {
 			x.resizes.WithLabelValues(string(outcome)).Observe(waited.Seconds())
 		},
