@@ -100,14 +100,22 @@ func (a *api) getEvents(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := a.streamContext(r)
 	defer cancel()
 	s := &eventStream{a: a, w: w, cursor: max(from, 1) - 1, last: to}
-	if !follow {
+	if follow {
+		err = s.follow(ctx)
+	} else {
 		if s.last == 0 || s.last > head {
 			s.last = head
 		}
-		return s.send(ctx, s.last)
+		err = s.send(ctx, s.last)
 	}
-	return s.follow(ctx)
+	if errors.Is(err, errUnreadable) {
+		return nil // the last line says so; the client asks again from there
+	}
+	return err
 }
+
+// errUnreadable ends a stream while the journal can't be read.
+var errUnreadable = errors.New("events cannot be read now")
 
 func parseEventSequence(name, s string) (journal.Sequence, error) {
 	if s == "" {
@@ -162,8 +170,11 @@ func (s *eventStream) send(ctx context.Context, to journal.Sequence) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrDegraded) {
-			return err // the client asks again from where it is
+		if errors.Is(err, journal.ErrClosed) {
+			return err
+		}
+		if errors.Is(err, journal.ErrDegraded) {
+			return errors.Join(errUnreadable, s.line(wire.Event{Sequence: s.cursor + 1, Error: err.Error()}), flush(s.w))
 		}
 		if err := s.gap(e.Sequence); err != nil {
 			return err
