@@ -53,10 +53,10 @@ func (j *Journal) commit(batch []*request) {
 		acks = 0
 	}
 	p := j.plan(batch, acks)
-	if err := j.ensureRoom(p.bytes); err != nil {
+	if err := j.ensureRoom(max(p.bytes, j.room.wanted)); err != nil {
 		p = j.ration(p, err)
 	} else if j.room.rationed {
-		j.room.rationed = false
+		j.room.rationed, j.room.wanted = false, 0
 		j.fault.clear()
 	}
 	if p.writes() {

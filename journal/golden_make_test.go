@@ -26,6 +26,7 @@ var makeGolden = flag.Bool("make-golden", false, "write those golden files that 
 // never written again: it is what a release has left on somebody's disk.
 var goldenMakers = map[string]func(t *testing.T, path string){
 	"v1-kinds":    makeKinds,
+	"v1-sums":     makeKinds,
 	"v1-unclean":  makeUnclean,
 	"v1-trimmed":  makeTrimmed,
 	"v1-torn":     func(t *testing.T, path string) { makeUnclean(t, path); tearNewest(t, path) },

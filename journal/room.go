@@ -36,7 +36,13 @@ type room struct {
 	rationed bool  // ordinary writes were refused for it
 	noAhead  bool  // the file system cannot allocate ahead
 	left     int64 // bytes that commits can still take, as last seen
+	// wanted is the size of what was refused, at most maxWanted. There is room again
+	// when there is room for that: acks alone almost always find some.
+	wanted int
 }
+
+// maxWanted keeps one huge status from shutting out the small ones.
+const maxWanted = 64 << 10
 
 // scarce reports whether a good part of the reserve is used up.
 func (r *room) scarce() bool { return r.full != nil && r.left < reserveBytes*3/4 }
@@ -128,7 +134,7 @@ func (r *request) lastResort() bool {
 // ration answers ordinary requests with the reason why there is no room, and
 // plans those that may use the reserve.
 func (j *Journal) ration(p *plan, cause error) *plan {
-	j.room.rationed = true
+	j.room.rationed, j.room.wanted = true, min(max(p.bytes, j.room.wanted), maxWanted)
 	j.fault.set(cause)
 	j.acks.give(p.ackPuts, p.ackDeletes)
 	var keep []*request

@@ -160,3 +160,35 @@ func TestG10_FlushNoticesRoom(t *testing.T) {
 		t.Errorf("flush %v, degraded %v", err, j.Degraded())
 	}
 }
+
+// TestG10_AcksAloneAreNoRecovery: a journal that has just refused a status finds
+// room for acks nearly always. It is not healthy before it would take the status.
+func TestG10_AcksAloneAreNoRecovery(t *testing.T) {
+	j := openNewIn(t, fastDir(t), Options{MaxFileBytes: 2 << 20, Retention: Retention{MaxEvents: 1 << 20}})
+	mustAppend(t, j, set("a", "Running"))
+	refused := set("filler", string(noise(0, 32<<10)))
+	var err error
+	for range 1000 {
+		if _, err = j.Append(t.Context(), refused); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, syscall.EFBIG) {
+		t.Fatalf("error %v, want EFBIG", err)
+	}
+	for version := Version(1); version < 4; version++ {
+		j.PutAck(Ack{UID: "filler", LiveUID: "filler", Version: version})
+		if err := j.Flush(t.Context()); err != nil {
+			t.Errorf("flush: %v", err)
+		}
+		if j.Degraded() == nil {
+			t.Fatalf("healthy after %d acks", version)
+		}
+		if _, err := j.Append(t.Context(), refused); !errors.Is(err, syscall.EFBIG) {
+			t.Fatalf("the same status again: %v", err)
+		}
+	}
+	if acks, err := j.Acks(); err != nil || acks["filler"].Version != 3 {
+		t.Errorf("acks %v, %v", acks, err)
+	}
+}

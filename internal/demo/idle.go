@@ -51,6 +51,14 @@ func (s *scenario) crashIdle(ctx context.Context) error {
 	return s.restoreIdle(ctx)
 }
 
+func (s *scenario) waitWatch(ctx context.Context) error {
+	err := poll(ctx, s.o.StepTimeout, func() (bool, error) { return s.server.Count(fakeapi.Watch) > 0, nil })
+	if err != nil {
+		return fmt.Errorf("wait for the agent's WATCH: %w", err)
+	}
+	return nil
+}
+
 // restoreIdle restores the network and sees what is sent. A new status for one
 // pod shows when the agent is through with what it had to compare: it has its
 // turn after the others.
@@ -59,9 +67,8 @@ func (s *scenario) restoreIdle(ctx context.Context) error {
 	if err := s.server.NetworkUp(); err != nil {
 		return fmt.Errorf("restore the network: %w", err)
 	}
-	err := poll(ctx, s.o.StepTimeout, func() (bool, error) { return s.server.Count(fakeapi.Watch) > 0, nil })
-	if err != nil {
-		return fmt.Errorf("wait for the agent's WATCH: %w", err)
+	if err := s.waitWatch(ctx); err != nil {
+		return err
 	}
 	probe := s.pods[len(s.pods)-1]
 	if err := s.feed.next(ctx, s.agent.client, probe); err != nil {

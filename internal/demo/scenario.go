@@ -238,6 +238,10 @@ func (s *scenario) converge(ctx context.Context) error {
 	if err == nil {
 		s.converged = time.Since(begin)
 		s.say("all acked after %.1fs", s.converged.Seconds())
+		// The WATCH follows the LIST, and may come after the last PATCH.
+		if err := s.waitWatch(ctx); err != nil {
+			return err
+		}
 	}
 	s.requests = s.server.Requests(fakeapi.Match{})
 	return s.compare(ctx)
