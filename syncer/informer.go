@@ -67,7 +67,8 @@ type LivePods struct {
 	synced    chan struct{}
 	syncOnce  sync.Once
 	listing   sync.WaitGroup // LISTs of the reflector, which it doesn't wait for
-	mu        sync.Mutex     // guards handlers
+	mu        sync.Mutex     // guards the fields below, up to replacing
+	ended     bool           // Run takes no more LISTs
 	handlers  []func(old, new *v1.Pod)
 	replacing sync.Mutex // serialises Refresh
 
@@ -204,6 +205,9 @@ func (l *LivePods) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 	}
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
 	l.listing.Wait()
 	return nil
 }

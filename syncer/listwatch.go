@@ -26,7 +26,9 @@ type listWatch struct{ pods *LivePods }
 // ListWithContext implements cache.ListerWithContext: one page of a LIST.
 func (lw listWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	l := lw.pods
-	l.listing.Add(1)
+	if !l.beginList() {
+		return nil, context.Canceled
+	}
 	defer l.listing.Done()
 	if o.ResourceVersion == "0" {
 		// "Any version" may be one from before our last run; see the package comment.
@@ -44,6 +46,18 @@ func (lw listWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 	l.watched.Store(false)
 	l.lost.Store(false)
 	return pods, nil
+}
+
+// beginList counts a LIST of the reflector, unless Run is about to end: the
+// reflector may begin one when it has stopped waiting for it.
+func (l *LivePods) beginList() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return false
+	}
+	l.listing.Add(1)
+	return true
 }
 
 func (l *LivePods) list(ctx context.Context, o metav1.ListOptions) (*v1.PodList, error) {
