@@ -75,7 +75,7 @@ fuzz: ## each fuzz target that matches FUZZ (.) for FUZZTIME (60s)
 	@for p in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$p | grep -E '^Fuzz.*($(FUZZ))'); do \
 			echo "== $$p $$f"; \
-			$(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+			$(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$p || exit 1; \
 		done; \
 	done
 
