@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"bytes"
 	"context"
 	"sync/atomic"
 	"testing"
@@ -186,6 +187,28 @@ func TestC06_ATerminalPhaseIsNeverReady(t *testing.T) {
 	}, []*v1.Pod{pod()})
 }
 
+// C10: a new message is a change.
+func TestC10_NewMessageReachesTheServer(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		unready := func(m string) v1.PodStatus {
+			return status(v1.PodRunning, condition(v1.PodReady, v1.ConditionFalse, message(m)))
+		}
+		c.set(pod(), unready("containers with unready status: [app side]"))
+		c.settle()
+		live := c.live("web-0").Status
+		before := conditionOf(t, &live, v1.PodReady)
+		time.Sleep(time.Minute)
+		c.set(pod(), unready("containers with unready status: [side]"))
+		c.settle()
+		live = c.live("web-0").Status
+		after := conditionOf(t, &live, v1.PodReady)
+		if after.Message != "containers with unready status: [side]" || !after.LastTransitionTime.Equal(&before.LastTransitionTime) {
+			t.Errorf("the server has %+v, want the new message and the old time of %+v", after, before)
+		}
+		c.wantAcked("uid-a")
+	}, []*v1.Pod{pod()})
+}
+
 // C15: times survive a round trip.
 func TestC15_OnePatchInAll(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -233,6 +256,11 @@ func TestC16_OneContainerEndsWhileThePodTerminates(t *testing.T) {
 			t.Error("the server still has the pod")
 		}
 		c.wantRequests(fakeapi.Delete, 1)
+		for _, r := range c.api.Requests(fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.Delete}}) {
+			if !bytes.Contains(r.Body, []byte("uid-a")) {
+				t.Errorf("DELETE without precondition: %q", r.Body)
+			}
+		}
 		if _, ok := c.GetPodStatus("uid-a"); ok {
 			t.Error("semantics 97: the status is still there")
 		}

@@ -32,6 +32,9 @@ func TestC11_C38_SilentAfterRestart(t *testing.T) {
 			w.memory.terminate(pod, status)
 		})
 		w.pause(5 * time.Second)
+		if n, m := w.api.Count(fakeapi.Delete), len(w.memory.List()); n != 0 || m != 50 {
+			t.Errorf("%d DELETEs, %d pods in the store before the restart; want 0 and 50", n, m)
+		}
 		w.restart()
 		w.pause(15 * time.Second)
 		w.wantCounts(map[fakeapi.Verb]int{fakeapi.List: 1, fakeapi.Watch: 1})
@@ -241,6 +244,11 @@ func TestC33_SameNameDifferentUID(t *testing.T) {
 		w.memory.set(next, running(1))
 		w.pause(2 * time.Second)
 		w.wantAcked("uid-b", 1)
+		for _, r := range w.api.Requests(about1("web-0", fakeapi.Patch)) {
+			if !strings.Contains(string(r.Body), `"metadata":{"uid":"uid-b"}`) {
+				t.Errorf("patch without UID: %s", r.Body)
+			}
+		}
 		for _, change := range w.api.StatusHistory("uid-b") {
 			if change.Status.Phase == v1.PodFailed {
 				t.Error("uid-b has a status of uid-a")
@@ -372,8 +380,17 @@ func TestC39_OneRejectedStatusDoesNotStopTheRest(t *testing.T) {
 		if text, at := w.LastError(); !strings.Contains(text, "default/web-0") || at.IsZero() {
 			t.Errorf("LastError = %q, %s", text, at)
 		}
+		for line := range strings.Lines(w.log.String()) {
+			if strings.Contains(line, "bad exit code") && !strings.Contains(line, "web-0") {
+				t.Errorf("line does not name the pod: %s", line)
+			}
+		}
 		if n := strings.Count(w.log.String(), "bad exit code"); n != 1 {
 			t.Errorf("%d lines in 30 s, want 1:\n%s", n, w.log.String())
+		}
+		w.pause(5 * time.Second) // right after a try: the next one is far away
+		if wait := time.Until(w.Failing()["uid-0"].RetryAt); wait < 10*time.Second {
+			t.Fatalf("next try in %s: the test can not tell", wait)
 		}
 		fault.Remove()
 		w.memory.set(newPod("web-0", "uid-0"), running(2))
