@@ -187,7 +187,7 @@ type world struct {
 	client kubernetes.Interface
 	live   *LivePods
 	*Syncer
-	log  bytes.Buffer
+	log  lockedBuffer
 	stop func()
 }
 
@@ -416,3 +416,21 @@ func many(n int, f func(i int, pod *v1.Pod)) {
 }
 
 var errDisk = errors.New("no space left on device")
+
+// lockedBuffer is a log that is read while others write.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
