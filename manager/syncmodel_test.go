@@ -176,18 +176,44 @@ func (c *syncedMachine) settle() {
 	}
 }
 
-// inBubble runs a property in a bubble of its own. Its panics, by which rapid ends
-// a run, are passed on.
-func inBubble(t *testing.T, property func()) {
-	t.Helper()
+// bubble runs properties, each in a bubble of its own.
+type bubble struct {
+	t      *testing.T
+	failed any // why the first property that failed did
+}
+
+// newBubble returns one that repeats at the end of the test why it failed: what
+// rapid writes is long, and a reader of logs often has only the last lines.
+func newBubble(t *testing.T) *bubble {
+	b := &bubble{t: t}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("failed: %.2000v", b.failed)
+		}
+	})
+	return b
+}
+
+// run runs a property and passes on the panics by which rapid ends it.
+func (b *bubble) run(property func()) {
+	b.t.Helper()
 	var failed any
-	synctest.Test(t, func(*testing.T) {
+	synctest.Test(b.t, func(*testing.T) {
 		defer func() { failed = recover() }()
 		property()
 	})
-	if failed != nil {
+	if failed == nil {
+		return
+	}
+	// When rapid looks for a shorter story, it takes two failures for the same if
+	// they come from the same line; one that ran out of data is none.
+	if fmt.Sprintf("%T", failed) == "rapid.invalidData" {
 		panic(failed)
 	}
+	if b.failed == nil {
+		b.failed = failed
+	}
+	panic(failed)
 }
 
 // network cuts or restores the way to the server.
@@ -248,9 +274,10 @@ func (c *syncedMachine) story() {
 // writers; what the server is sent must make sense, and end.
 func TestModel_RandomCallsWithAServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), journal.FileName)
+	bubble := newBubble(t)
 	rapid.Check(t, func(r *rapid.T) {
 		r.Context().Done() // rapid closes it, so it must not belong to the bubble
-		inBubble(t, func() {
+		bubble.run(func() {
 			defer os.Remove(path + journal.MarkSuffix)
 			defer os.Remove(path)
 			api, err := fakeapi.ListenInMemory(fakeapi.Options{VolumeHealth: true})

@@ -61,7 +61,8 @@ type LivePods struct {
 
 	started   atomic.Bool
 	running   atomic.Bool
-	lists     atomic.Int64 // complete LISTs
+	begun     atomic.Int64 // LISTs, counting from 1
+	complete  atomic.Int64 // the number of the newest LIST that is complete
 	watched   atomic.Bool  // there was a WATCH since the last LIST
 	lost      atomic.Bool  // a WATCH could not begin since the last LIST
 	synced    chan struct{}
@@ -219,6 +220,7 @@ func (l *LivePods) Refresh(ctx context.Context) error {
 	}
 	l.replacing.Lock()
 	defer l.replacing.Unlock()
+	l.begun.Add(1)
 	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return l.list(ctx, o) })
 	var items []any
 	err := p.EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {

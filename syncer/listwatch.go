@@ -30,6 +30,9 @@ func (lw listWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 		return nil, context.Canceled
 	}
 	defer l.listing.Done()
+	if o.Continue == "" {
+		l.begun.Add(1)
+	}
 	if o.ResourceVersion == "0" {
 		// "Any version" may be one from before our last run; see the package comment.
 		o.ResourceVersion = ""

@@ -60,7 +60,7 @@ func (s liveStore) Replace(items []any, resourceVersion string) error {
 	if err := s.pods.store.Replace(items, resourceVersion); err != nil {
 		return err
 	}
-	s.pods.lists.Add(1)
+	s.pods.complete.Store(s.pods.begun.Load()) // there is one LIST at a time
 	for _, obj := range items {
 		pod := obj.(*v1.Pod)
 		old := before[nameOf(pod)]

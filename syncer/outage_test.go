@@ -271,6 +271,35 @@ func TestG5_MissedEvents(t *testing.T) {
 	})
 }
 
+// TestG5_ListOvertakenByOwnPatch: a LIST that the server answered before it got our
+// PATCH comes in after that PATCH's answer. It is no news.
+func TestG5_ListOvertakenByOwnPatch(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start()
+		pod := newPod("web-0", "uid-a")
+		w.deliver(pod, running(1))
+		w.api.Inject(fakeapi.Fault{Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.Watch}}, Code: 500, Times: 1})
+		w.api.CutWatches()
+		w.pause(100 * time.Millisecond)
+		list := w.api.Inject(fakeapi.Fault{
+			Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.List}}, Effect: fakeapi.Late, Latency: 5 * time.Second, Times: 1,
+		})
+		w.api.Inject(fakeapi.Fault{Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.Watch}}, Latency: 5 * time.Second, Times: 1})
+		w.pause(4 * time.Second)
+		if list.Hits() != 1 {
+			t.Fatal("there is no LIST under way")
+		}
+		w.memory.set(pod, running(2))
+		w.pause(4 * time.Second)
+		w.Wake("uid-a") // the LIST is in, and the WATCH that would tell the rest isn't
+		w.pause(4 * time.Minute)
+		w.wantAcked("uid-a", 2)
+		if n := w.api.Count(fakeapi.Patch); n != 2 {
+			t.Errorf("%d PATCHes, want 2", n)
+		}
+	})
+}
+
 // TestServerThatDropsAField: a server without a feature gate. The same version is
 // not sent for ever.
 func TestServerThatDropsAField(t *testing.T) {

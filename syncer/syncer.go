@@ -211,7 +211,7 @@ func (s *Syncer) liveChanged(old, new *v1.Pod) {
 	}
 	echo := false
 	s.tracks.update(uid, func(t *track) {
-		echo = t.caughtUp(new, int(s.o.Live.lists.Load()), time.Now())
+		echo = t.caughtUp(new, s.o.Live.complete.Load(), time.Now())
 		if (old == nil || recreated) && t.wait.on == waitGone {
 			t.wait, t.failure = pause{}, Failure{}
 		}

@@ -50,8 +50,8 @@ func (m made) again(live *v1.Pod, status *v1.PodStatus) bool {
 type answer struct {
 	pod   *v1.Pod // nil: none
 	at    time.Time
-	lists int  // LISTs that the informer had seen then
-	got   bool // answer to a GET
+	lists int64 // LISTs that the informer had begun then
+	got   bool  // answer to a GET
 }
 
 // answerMaxAge is how far the informer may be behind. An older event that comes
@@ -220,7 +220,7 @@ func (t *tracks) prune(known func(types.UID) bool, now time.Time) {
 
 // caughtUp drops the answer if the informer's object makes it superfluous, and
 // reports whether they are the same.
-func (t *track) caughtUp(informer *v1.Pod, lists int, now time.Time) bool {
+func (t *track) caughtUp(informer *v1.Pod, lists int64, now time.Time) bool {
 	if t.recent.pod == nil {
 		return false
 	}
@@ -234,9 +234,10 @@ func (t *track) caughtUp(informer *v1.Pod, lists int, now time.Time) bool {
 
 // newer returns the newer of two states of the pod with a name, and whether it is
 // the answer. The informer's is preferred when they can't be compared, or after
-// it has listed anew: then resourceVersions may even have gone back.
-func newer(informer *v1.Pod, recent answer, lists int) (*v1.Pod, bool) {
-	if recent.pod == nil || recent.lists != lists {
+// a LIST that began after the answer: then resourceVersions may even have gone back.
+// lists is the number of the informer's newest complete LIST.
+func newer(informer *v1.Pod, recent answer, lists int64) (*v1.Pod, bool) {
+	if recent.pod == nil || lists > recent.lists {
 		return informer, false
 	}
 	if informer == nil {

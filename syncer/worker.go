@@ -99,7 +99,7 @@ func (w *turn) step(ctx context.Context) bool {
 // view gathers what decide needs.
 func (s *Syncer) view(e *projection.Entry, t track) view {
 	informer, _ := s.o.Live.Get(e.Namespace, e.Name)
-	live, answered := newer(informer, t.recent, int(s.o.Live.lists.Load()))
+	live, answered := newer(informer, t.recent, s.o.Live.complete.Load())
 	own, known := s.o.Pods.PodByUID(e.UID)
 	_, static := s.o.Pods.MirrorOf(e.UID)
 	static = static || known && podstatus.IsStatic(own) || live != nil && podstatus.IsMirror(live)
@@ -228,7 +228,7 @@ func (w *turn) look(ctx context.Context) bool {
 }
 
 func (s *Syncer) answer(pod *v1.Pod) answer {
-	return answer{pod: pod, at: time.Now(), lists: int(s.o.Live.lists.Load())}
+	return answer{pod: pod, at: time.Now(), lists: s.o.Live.begun.Load()}
 }
 
 // send patches the status, acks from the answer and perhaps deletes.

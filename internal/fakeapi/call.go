@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,7 +24,8 @@ type call struct {
 	body   []byte
 	media  runtime.SerializerInfo
 	logged *loggedRequest
-	cut    bool // break the connection in the middle of the answer
+	cut    bool          // break the connection in the middle of the answer
+	late   time.Duration // how long to keep the answer
 }
 
 func readBody(r *http.Request) ([]byte, error) {
@@ -63,6 +65,13 @@ func (c *call) fail(err error) {
 }
 
 func (c *call) send(code int, mediaType string, body []byte) {
+	if c.late > 0 {
+		timer := time.NewTimer(c.late)
+		defer timer.Stop()
+		if !c.wait(timer.C, nil) {
+			return
+		}
+	}
 	header := c.w.Header()
 	header.Set("Content-Type", mediaType)
 	header.Set("Cache-Control", "no-cache, private")

@@ -51,6 +51,9 @@ const (
 	// Truncate handles the request and breaks the connection in the middle of
 	// the answer: what was asked for is done, but the client doesn't know.
 	Truncate
+	// Late handles the request at once and answers after the latency: what the
+	// client gets is old by then.
+	Late
 )
 
 // Fault is a disturbance of the requests that match.
@@ -65,7 +68,7 @@ type Fault struct {
 	Message string
 	// RetryAfter is sent with the code, in whole seconds.
 	RetryAfter time.Duration
-	// Latency passes before anything else happens.
+	// Latency passes before anything else happens, unless the effect is Late.
 	Latency time.Duration
 	// Times is how many requests are disturbed. Zero: all until removed.
 	Times int
@@ -147,6 +150,10 @@ func (f *faults) take(t target, userAgent string) (*Injected, bool) {
 // suffer applies a fault and reports whether the request is over.
 func (c *call) suffer(injected *Injected) bool {
 	fault := injected.fault
+	if fault.Effect == Late {
+		c.late = fault.Latency
+		return false
+	}
 	if fault.Latency > 0 {
 		timer := time.NewTimer(fault.Latency)
 		defer timer.Stop()
