@@ -584,7 +584,7 @@ func TestC44_ConditionsOfOtherOwnersStay(t *testing.T) {
 		setCondition(&server.Status, gate, v1.ConditionTrue, noon)
 		w.put(server)
 		w.start()
-		check := func(want v1.ConditionStatus, restarts int32) {
+		check := func(want, ready v1.ConditionStatus, restarts int32) {
 			t.Helper()
 			status := w.onServer("web-0")
 			seen := make(map[v1.PodConditionType]int)
@@ -592,6 +592,9 @@ func TestC44_ConditionsOfOtherOwnersStay(t *testing.T) {
 				seen[c.Type]++
 				if c.Type == gate && c.Status != want {
 					t.Errorf("gate is %s, want %s", c.Status, want)
+				}
+				if c.Type == v1.PodReady && c.Status != ready {
+					t.Errorf("Ready is %s, want %s", c.Status, ready)
 				}
 			}
 			for _, kind := range []v1.PodConditionType{gate, v1.PodReady, v1.ContainersReady} {
@@ -605,13 +608,16 @@ func TestC44_ConditionsOfOtherOwnersStay(t *testing.T) {
 		}
 		w.memory.set(pod, running(1))
 		w.pause(time.Second)
-		check(v1.ConditionTrue, 1)
+		check(v1.ConditionTrue, v1.ConditionTrue, 1)
 		if err := w.api.Mutate("default", "web-0", func(pod *v1.Pod) { setCondition(&pod.Status, gate, v1.ConditionFalse, noon) }); err != nil {
 			t.Fatal(err)
 		}
-		w.memory.set(pod, running(2))
+		unready := running(2)
+		unready.ContainerStatuses[0].Ready = false
+		setCondition(&unready, v1.PodReady, v1.ConditionFalse, noon)
+		w.memory.set(pod, unready)
 		w.pause(time.Second)
-		check(v1.ConditionFalse, 2)
+		check(v1.ConditionFalse, v1.ConditionFalse, 2)
 		if n := w.api.Count(fakeapi.Patch); n != 2 {
 			t.Errorf("%d PATCHes, want 2", n)
 		}
