@@ -4,6 +4,7 @@ package syncer
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -57,9 +58,26 @@ func (w *turn) failed(ctx context.Context, verb string, err error, start time.Ti
 		// Not each conflict is about the UID: what the server has now tells.
 		w.conflicted, w.deleting = true, verb == "DELETE"
 		return w.look(ctx)
+	case verb == "PATCH" && w.firstInvalid(o) && !w.conflicted:
+		// The patch may have been made for an object older than the server's, as after
+		// an outage whose last answer was lost.
+		w.conflicted = true
+		if !w.look(ctx) {
+			return false
+		}
+		if t, _ := s.tracks.get(w.uid); t.recent.pod != nil && t.recent.pod.ResourceVersion != w.sentTo {
+			return true
+		}
 	}
 	w.putAside(o, start, now)
 	return false
+}
+
+// firstInvalid reports whether the server finds fault with the version's content
+// for the first time.
+func (w *turn) firstInvalid(o outcome) bool {
+	return o.code == http.StatusUnprocessableEntity &&
+		(w.track.wait.on != waitRefused || w.track.wait.version != w.entry.Version)
 }
 
 // goneAttempts is how often the server must deny that a finished pod exists. More

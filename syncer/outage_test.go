@@ -300,6 +300,38 @@ func TestG5_ListOvertakenByOwnPatch(t *testing.T) {
 	})
 }
 
+// TestOutage_LostAnswer: during an outage the server has got what nobody here knows
+// of any more, and the informer has not caught up. A refusal is reason to look.
+func TestOutage_LostAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start()
+		pod := never(newPod("web-0", "uid-a"))
+		w.put(pod)
+		w.pause(time.Second)
+		w.api.Inject(fakeapi.Fault{Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.List, fakeapi.Watch}}, Code: 500})
+		w.api.CutWatches()
+		w.pause(time.Second)
+		if err := w.api.SetStatus("default", "web-0", ended(v1.PodRunning, 1)); err != nil {
+			t.Fatal(err)
+		}
+		w.memory.set(pod, running(2))
+		w.pause(time.Second)
+		refused := 0
+		for _, r := range w.api.Requests(about1("web-0", fakeapi.Patch)) {
+			if r.Code == 422 {
+				refused++
+			}
+		}
+		if refused != 1 || w.api.Count(fakeapi.Get) != 1 {
+			t.Errorf("%d refused PATCHes and %d GETs, want 1 and 1", refused, w.api.Count(fakeapi.Get))
+		}
+		w.wantAcked("uid-a", 1)
+		if failing := w.Failing(); len(failing) != 0 {
+			t.Errorf("failing: %+v", failing)
+		}
+	})
+}
+
 // TestServerThatDropsAField: a server without a feature gate. The same version is
 // not sent for ever.
 func TestServerThatDropsAField(t *testing.T) {

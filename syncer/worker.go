@@ -42,8 +42,9 @@ type turn struct {
 
 	entry      *projection.Entry // as read before anything is sent
 	track      track
-	conflicted bool // there was a conflict already
-	deleting   bool // the conflict was about a DELETE
+	sentTo     string // resourceVersion of the object that was patched last
+	conflicted bool   // there was a conflict already
+	deleting   bool   // the conflict was about a DELETE
 }
 
 // step reads, decides and acts; it reports whether to do it again.
@@ -254,6 +255,7 @@ func (w *turn) send(ctx context.Context, v view, d decision) bool {
 		s.o.Logger.Debug("live status differs from an acked one", w.about(logkey.Version, w.entry.Version)...)
 	}
 	start := time.Now()
+	w.sentTo = v.live.ResourceVersion
 	pod, err := s.api.patch(ctx, v.live, patch)
 	if err != nil {
 		return w.failed(ctx, "PATCH", err, start)
