@@ -83,7 +83,7 @@ func begin(t *testing.T, c Config) (*running, error) {
 	t.Helper()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	r := &running{t: t, log: &logBuffer{}, done: make(chan error, 1)}
-	c.Logger = slog.New(slog.NewTextHandler(r.log, nil))
+	c.Logger = slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ready := make(chan string, 1)
 	c.Ready = func(socket string) { ready <- socket }
 	ctx, cancel := context.WithCancel(t.Context())

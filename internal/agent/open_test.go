@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,7 +16,9 @@ import (
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
+	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusstore/statusstore/internal/httpapi"
 	"github.com/statusstore/statusstore/journal"
 )
 
@@ -312,5 +315,22 @@ func TestConfig(t *testing.T) {
 				t.Errorf("the data directory: got %v, want it untouched", err)
 			}
 		})
+	}
+}
+
+// C61: keeps control characters of pods and clients out of the log, at the start too.
+func TestC61_Log(t *testing.T) {
+	c := configFor(shortDir(t))
+	odd := "ok\x1b]52;c;QUJD\x07\x1b[2J"
+	for range 2 {
+		r := start(t, c)
+		r.set(newPod(0, message(odd), func(p *v1.Pod) { p.Status.Reason = "two\r\nlines" }))
+		if code, _, err := r.try(http.MethodPut, httpapi.PodStatusPath("default", "web-1"), newPod(1, func(p *v1.Pod) { p.Status.Phase = v1.PodPhase(odd) })); err != nil || code < 400 {
+			t.Errorf("got %d, %v", code, err)
+		}
+		r.stop()
+		if i := strings.IndexFunc(r.log.String(), func(c rune) bool { return c < ' ' && c != '\n' || c >= 0x7f && c <= 0x9f }); i >= 0 {
+			t.Errorf("a control character in the log: %q", r.log.String()[max(0, i-40):])
+		}
 	}
 }

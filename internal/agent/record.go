@@ -84,7 +84,7 @@ func (r *recorder) run(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error { return r.live.Run(ctx) })
-	group.Go(func() error { r.removeMissed(ctx); return nil })
+	group.Go(func() error { r.removeMissed(ctx, r.live); return nil })
 	return group.Wait()
 }
 
@@ -138,15 +138,22 @@ func (r *recorder) complain(pod *v1.Pod, err error) {
 	r.log.Warn("cannot journal a status", logkey.Namespace, pod.Namespace, logkey.Name, pod.Name, logkey.UID, pod.UID, logkey.Err, err)
 }
 
+// lookout is what the recorder asks of the watch.
+type lookout interface {
+	Synced() <-chan struct{}
+	LastError() (string, time.Time)
+	List() []*v1.Pod
+}
+
 // removeMissed removes, once, pods that were deleted while the agent was away. A
 // pod is gone when a complete LIST lacks it; after an unclean stop also a pass
 // later, and with the API server still answering.
-func (r *recorder) removeMissed(ctx context.Context) {
+func (r *recorder) removeMissed(ctx context.Context, live lookout) {
 	before := r.m.Entries()
 	select {
 	case <-ctx.Done():
 		return
-	case <-r.live.Synced():
+	case <-live.Synced():
 	}
 	for again := r.m.Status().UncleanStart; again; {
 		select {
@@ -154,11 +161,11 @@ func (r *recorder) removeMissed(ctx context.Context) {
 			return
 		case <-time.After(r.pass):
 		}
-		failure, _ := r.live.LastError()
+		failure, _ := live.LastError()
 		again = failure != ""
 	}
 	there := make(map[types.UID]bool)
-	for _, pod := range r.live.List() {
+	for _, pod := range live.List() {
 		there[pod.UID] = true
 	}
 	for _, e := range before {

@@ -4,15 +4,18 @@ package agent
 
 import (
 	"errors"
+	"hash/maphash"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusstore/statusstore/internal/fakeapi"
 	"github.com/statusstore/statusstore/journal"
+	"github.com/statusstore/statusstore/manager"
 )
 
 // crashed returns a data directory as the running agent would leave it by a crash
@@ -78,8 +81,19 @@ func TestRecord_UncleanStop(t *testing.T) {
 	}
 }
 
+// lookoutAway is a watch that has listed no pods and fails since.
+type lookoutAway struct{ failure string }
+
+func (l *lookoutAway) Synced() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+func (l *lookoutAway) LastError() (string, time.Time) { return l.failure, time.Time{} }
+func (l *lookoutAway) List() []*v1.Pod                { return nil }
+
 // TestRecord_UncleanStopServerAway: while the API server fails, what is missing in
-// an old LIST proves nothing.
+// an old LIST proves nothing, pass after pass.
 func TestRecord_UncleanStopServerAway(t *testing.T) {
 	api, kubeconfig := newAPI(t, newPod(0))
 	c := configFor(shortDir(t))
@@ -87,26 +101,46 @@ func TestRecord_UncleanStopServerAway(t *testing.T) {
 	r := start(t, c)
 	eventually(t, 10*time.Second, func() bool { return r.status().Pods == 1 })
 	dir := crashed(t, c.DataDir)
-	r.stop()
-	if err := api.Remove("default", "web-0"); err != nil {
-		t.Fatal(err)
-	}
-	c.DataDir, c.PassInterval = dir, time.Second
-	r = start(t, c)
-	eventually(t, 10*time.Second, func() bool { return r.status().LiveSynced })
 	api.NetworkDown()
-	eventually(t, 10*time.Second, func() bool { return r.status().ServerFailing })
-	if s := r.status(); s.Pods != 1 {
-		t.Skip("the pass was faster than the outage")
-	}
-	time.Sleep(2 * time.Second) // two passes with the server away
-	if s := r.status(); s.Pods != 1 {
-		t.Errorf("got %d pods while the server was away, want 1", s.Pods)
-	}
-	if err := api.NetworkUp(); err != nil {
+	eventually(t, 10*time.Second, func() bool { return r.status().ServerFailing }) // which is what LastError says
+	r.stop()
+
+	m, err := manager.Open(manager.Options{Path: journalPath(dir), Node: c.journalNode()})
+	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, func() bool { return r.status().Pods == 0 })
+	defer m.Close()
+	if !m.Status().UncleanStart {
+		t.Fatal("not an unclean start")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const pass = 10 * time.Second
+		r := &recorder{m: m, seed: maphash.MakeSeed(), pass: pass}
+		for i := range r.lanes {
+			r.lanes[i] = make(chan seen, 1)
+		}
+		removals := func() (n int) {
+			synctest.Wait()
+			for _, lane := range r.lanes {
+				n += len(lane)
+			}
+			return n
+		}
+		live := &lookoutAway{failure: "connection refused"}
+		go r.removeMissed(t.Context(), live)
+		time.Sleep(100*pass + pass/2)
+		if n := removals(); n != 0 {
+			t.Errorf("%d pods were removed while the server was away", n)
+		}
+		live.failure = ""
+		if n := removals(); n != 0 {
+			t.Errorf("%d pods were removed before the next pass", n)
+		}
+		time.Sleep(pass)
+		if n := removals(); n != 1 {
+			t.Errorf("%d pods were removed with the server back, want 1", n)
+		}
+	})
 }
 
 // TestRecord_AllNodes records pods of any node, over restarts once each, with no

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// tellTimeout bounds the wait for a supervisor whose queue is full.
+const tellTimeout = time.Second
+
 // supervisor is who started the agent and wants to hear from it: systemd, with
 // Type=notify and WatchdogSec. The protocol is that of sd_notify(3): datagrams to
 // the socket in $NOTIFY_SOCKET.
@@ -41,6 +44,10 @@ func (s supervisor) tell(ctx context.Context, message string) error {
 		return fmt.Errorf("notify supervisor: %w", err)
 	}
 	defer conn.Close()
+	// One who does not read would hold up the agent's end as well.
+	if err := conn.SetWriteDeadline(time.Now().Add(tellTimeout)); err != nil {
+		return fmt.Errorf("notify supervisor: %w", err)
+	}
 	if _, err := conn.Write([]byte(message)); err != nil {
 		return fmt.Errorf("notify supervisor: %w", err)
 	}

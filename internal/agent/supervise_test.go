@@ -4,7 +4,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -65,26 +68,53 @@ func TestSupervisor(t *testing.T) {
 	}
 }
 
-// TestSupervisor_Silence: what does not answer is not reported alive.
+// TestSupervisor_Silence: what does not answer, or not well, is not reported alive.
 func TestSupervisor_Silence(t *testing.T) {
-	dir := filepath.Dir(shortDir(t))
-	conn := notifySocket(t, filepath.Join(dir, "n"))
-	s := supervisor{socket: filepath.Join(dir, "n"), watchdog: 20 * time.Millisecond}
-	l, err := net.Listen("unix", filepath.Join(dir, "s")) // never accepts
-	if err != nil {
-		t.Fatal(err)
+	hangs := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	fails := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	for name, handler := range map[string]http.Handler{"accepts nothing": nil, "hangs": hangs, "is not alive": fails} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Dir(shortDir(t))
+			conn := notifySocket(t, filepath.Join(dir, "n"))
+			s := supervisor{socket: filepath.Join(dir, "n"), watchdog: 20 * time.Millisecond}
+			l, err := net.Listen("unix", filepath.Join(dir, "s"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if handler != nil {
+				server := &httptest.Server{Listener: l, Config: &http.Server{Handler: handler}}
+				server.Start()
+				defer server.Close()
+			}
+			fed := make(chan struct{})
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			go func() { defer close(fed); s.feed(ctx, l.Addr().String()) }()
+			<-fed
+			if err := conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := conn.Read(make([]byte, 100)); err == nil {
+				t.Errorf("got %d bytes, want silence", n)
+			}
+		})
 	}
-	defer l.Close()
-	fed := make(chan struct{})
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	go func() { defer close(fed); s.feed(ctx, l.Addr().String()) }()
-	<-fed
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
-		t.Fatal(err)
+}
+
+// TestSupervisor_Deaf: one who does not read what he is told does not keep the agent
+// from its end.
+func TestSupervisor_Deaf(t *testing.T) {
+	notifySocket(t, filepath.Join(filepath.Dir(shortDir(t)), "n"))
+	s := newSupervisor(os.Getenv)
+	var err error
+	for range 100_000 {
+		if err = s.tell(t.Context(), "WATCHDOG=1"); err != nil {
+			break
+		}
 	}
-	if n, err := conn.Read(make([]byte, 100)); err == nil {
-		t.Errorf("got %d bytes, want silence", n)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, os.ErrDeadlineExceeded)
 	}
 }
 

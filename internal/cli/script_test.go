@@ -20,6 +20,7 @@ import (
 //	exits CODE COMMAND...   run a command that ends with this code
 //	await COMMAND...        run a command until it succeeds
 //	mode FILE PERM          check a file's permissions
+//	terminal FILE COMMAND... run a command on a terminal; what it shows is in the file
 //
 // $STATUSSTORE_SOCKET is where the commands look for the agent, and
 // $STATUSSTORE_CONFIG names a file that puts its socket there; the path is short, as it must be.
@@ -48,7 +49,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "await": await, "mode": mode,
+			"exits": exits, "await": await, "mode": mode, "terminal": terminal,
 		},
 	})
 }

@@ -100,13 +100,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// api holds what the handlers share. Only recent changes.
+// api holds what the handlers share. Only recent and turns change.
 type api struct {
 	Options
 	m        *manager.Manager
 	started  time.Time
 	snapshot chan struct{} // holds a value while a snapshot is being served
-	recent   *sharedEvents
+	recent   *recentEvents
+	turns    *turns // of watches
 }
 
 // handler answers a request, or returns an error before it has written anything.
@@ -116,19 +117,27 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 type methods map[string]handler
 
 // New returns the handler of the whole interface.
-func New(o Options) http.Handler {
-	o = o.withDefaults()
-	a := &api{Options: o, m: o.Manager, started: time.Now(), snapshot: make(chan struct{}, maxSnapshots), recent: new(sharedEvents)}
+func New(o Options) http.Handler { return newAPI(o).handler() }
+
+func (a *api) handler() http.Handler {
 	a.Metrics.attach(a)
 	mux := http.NewServeMux()
 	for pattern, m := range a.routes() {
 		mux.Handle(pattern, a.dispatch(pattern, m))
 	}
-	if o.Profiling {
+	if a.Profiling {
 		mux.Handle(pathProfiles, a.dispatch(pathProfiles, methods{http.MethodGet: getProfile}))
 	}
 	mux.Handle("/", a.dispatch("other", nil))
 	return mux
+}
+
+func newAPI(o Options) *api {
+	o = o.withDefaults()
+	return &api{
+		Options: o, m: o.Manager, started: time.Now(), snapshot: make(chan struct{}, maxSnapshots),
+		recent: new(recentEvents), turns: newTurns(),
+	}
 }
 
 func (a *api) routes() map[string]methods {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/statusstore/statusstore/internal/wire"
 	"github.com/statusstore/statusstore/journal"
-	"github.com/statusstore/statusstore/podstatus"
 	"github.com/statusstore/statusstore/projection"
 )
 
@@ -80,10 +80,10 @@ func (s *shown) knows(e journal.Event) bool {
 }
 
 // set returns what a new status means.
-func (s *shown) set(e journal.Event, pod *v1.Pod, matches bool) []change {
+func (s *shown) set(e journal.Event, seen sharedPod, matches bool) []change {
 	before, known := s.names[nameOf(e)]
-	status := pod.Status // not a pointer into the pod, which would stay in memory as a whole
-	s.names[nameOf(e)] = view{uid: e.UID, sequence: e.Sequence, matches: matches, labels: pod.Labels, status: &status}
+	pod := seen.Pod
+	s.names[nameOf(e)] = view{uid: e.UID, sequence: e.Sequence, matches: matches, labels: pod.Labels, status: seen.status}
 	var changes []change
 	if known && before.uid != e.UID {
 		// Recreated: clients know pods by name, so the old one goes first.
@@ -124,8 +124,8 @@ func (s *shown) remove(e journal.Event, successor *v1.Pod, unknown bool) []chang
 		changes = append(changes, before.gone(e))
 	}
 	if successor != nil {
-		status := successor.Status
-		s.names[nameOf(e)] = view{uid: successor.UID, matches: true, labels: successor.Labels, status: &status}
+		status := newSharedPod(successor).status
+		s.names[nameOf(e)] = view{uid: successor.UID, matches: true, labels: successor.Labels, status: status}
 		changes = append(changes, change{watch.Added, successor})
 	}
 	return changes
@@ -148,19 +148,14 @@ func nameOf(e journal.Event) types.NamespacedName {
 
 // entryAt is the entry that an event alone tells of.
 func entryAt(e journal.Event) (*projection.Entry, error) {
-	status, err := statusAt(e)
+	status, err := wire.Status(&e)
 	if err != nil {
 		return nil, err
+	}
+	if status == nil {
+		return nil, fmt.Errorf("sequence %d: no status", e.Sequence)
 	}
 	return &projection.Entry{
 		UID: e.UID, Namespace: e.Namespace, Name: e.Name, Version: e.Version, Sequence: e.Sequence, Status: status,
 	}, nil
-}
-
-// statusAt decodes the status of a set or finished event.
-func statusAt(e journal.Event) (*v1.PodStatus, error) {
-	if e.ContentType != journal.ContentTypeProtobuf {
-		return nil, fmt.Errorf("status has the unknown content type %q", e.ContentType)
-	}
-	return podstatus.Decode(e.Status)
 }

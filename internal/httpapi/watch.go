@@ -22,9 +22,9 @@ import (
 var errEnd = errors.New("end of the watch")
 
 // watchPods answers GET …/pods?watch=1. The watch follows the journal itself: it
-// needs no buffer, however slow its client is, and delivers each version. Should
-// retention trim what it has not read yet, it ends with 410, and the client lists
-// again.
+// needs no buffer, however slow its client is. Of the statuses of a pod that came
+// since it was last its turn, it delivers the newest. Should retention trim what it
+// has not read yet, it ends with 410, and the client lists again.
 func (a *api) watchPods(w http.ResponseWriter, r *http.Request, o listOptions, f format) error {
 	head, _ := a.m.Journal().Head()
 	if err := checkSequence(listOptions{sequence: o.sequence}, head); err != nil {
@@ -36,10 +36,12 @@ func (a *api) watchPods(w http.ResponseWriter, r *http.Request, o listOptions, f
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	out, err := newWatchWriter(w, o, f)
-	if err != nil {
-		return err
+	defer a.recent.join(a.m.Journal())()
+	turn, ok := a.turns.wait(ctx)
+	if !ok {
+		return nil
 	}
+	out := newWatchWriter(w, o, f)
 	// Entries are read after the head: what they are ahead of it is skipped later.
 	s := &podWatch{a: a, o: o, out: out, cursor: head, shown: newShown(o)}
 	if o.sequence > 0 && !o.initial {
@@ -48,7 +50,8 @@ func (a *api) watchPods(w http.ResponseWriter, r *http.Request, o listOptions, f
 	} else if err := s.sendInitial(); err != nil {
 		return err
 	}
-	if err := flush(w); err != nil {
+	err := out.flush()
+	if a.turns.done(turn); err != nil {
 		return err
 	}
 	a.Metrics.watches.Inc()
@@ -59,7 +62,7 @@ func (a *api) watchPods(w http.ResponseWriter, r *http.Request, o listOptions, f
 	}
 	if gone, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		status := statusOf(gone)
-		return errors.Join(out.send(apiwatch.Error, &status), flush(w))
+		return errors.Join(out.send(apiwatch.Error, &status), out.flush())
 	}
 	return err
 }
@@ -113,10 +116,7 @@ func (s *podWatch) follow(ctx context.Context) error {
 	for {
 		head, moved := s.a.m.Journal().Head()
 		if head > s.cursor {
-			if err := s.catchUp(ctx, head); err != nil {
-				return err
-			}
-			if err := flush(s.out.w); err != nil {
+			if err := s.takeTurn(ctx); err != nil {
 				return err
 			}
 			continue
@@ -131,7 +131,7 @@ func (s *podWatch) follow(ctx context.Context) error {
 		case <-ticker.C:
 			if s.o.bookmarks && s.cursor > marked {
 				marked = s.cursor
-				if err := errors.Join(s.bookmark(nil), flush(s.out.w)); err != nil {
+				if err := errors.Join(s.bookmark(nil), s.out.flush()); err != nil {
 					return err
 				}
 			}
@@ -139,9 +139,42 @@ func (s *podWatch) follow(ctx context.Context) error {
 	}
 }
 
-// catchUp sends the events up to a sequence. They are contiguous, so a gap is
-// something that was trimmed before it could be sent.
+// takeTurn sends what there is when it is this watch's turn.
+func (s *podWatch) takeTurn(ctx context.Context) error {
+	turn, ok := s.a.turns.wait(ctx)
+	if !ok {
+		return errEnd
+	}
+	defer s.a.turns.done(turn)
+	head, _ := s.a.m.Journal().Head() // what came meanwhile goes along
+	if err := s.catchUp(ctx, head); err != nil {
+		return err
+	}
+	return s.out.flush()
+}
+
+// catchUp sends events up to a sequence, or to one before it: there is more then.
 func (s *podWatch) catchUp(ctx context.Context, to journal.Sequence) error {
+	recent, published, ok := s.a.recent.after(s.a.m.Journal(), s.cursor, to)
+	if !ok {
+		return s.replay(ctx, to)
+	}
+	for _, e := range recent {
+		if ctx.Err() != nil {
+			return errEnd
+		}
+		s.cursor = e.Sequence
+		if err := s.event(*e.Event, e.shared); err != nil {
+			return err
+		}
+	}
+	s.cursor = published
+	return nil
+}
+
+// replay sends the events of the journal. They are contiguous, so a gap is
+// something that was trimmed before it could be sent.
+func (s *podWatch) replay(ctx context.Context, to journal.Sequence) error {
 	for e, err := range s.a.m.Journal().Events(s.cursor+1, to) {
 		if ctx.Err() != nil {
 			return errEnd
@@ -154,7 +187,7 @@ func (s *podWatch) catchUp(ctx context.Context, to journal.Sequence) error {
 			return s.tooOld()
 		}
 		s.cursor = e.Sequence
-		if err := s.event(e, to); err != nil {
+		if err := s.event(e, new(sharedEvent)); err != nil {
 			return err
 		}
 	}
@@ -168,15 +201,9 @@ func (s *podWatch) tooOld() error {
 	return expired("too old resource version: event %d is not kept any more: list again", s.cursor+1)
 }
 
-// event sends what an event of the journal means to this watch; head is how far the
-// journal is.
-func (s *podWatch) event(e journal.Event, head journal.Sequence) error {
-	switch e.Kind {
-	case journal.KindSet, journal.KindFinished, journal.KindRemoved:
-	default:
-		return nil
-	}
-	if s.o.namespace != "" && e.Namespace != s.o.namespace || s.shown.knows(e) {
+// event sends what an event of the journal means to this watch.
+func (s *podWatch) event(e journal.Event, shared *sharedEvent) error {
+	if !shownKind(e.Kind) || s.o.namespace != "" && e.Namespace != s.o.namespace || s.shown.knows(e) {
 		return nil
 	}
 	before, known := s.shown.last(e)
@@ -189,16 +216,15 @@ func (s *podWatch) event(e journal.Event, head journal.Sequence) error {
 		return s.sendAll(s.shown.remove(e, s.successor(e), unknown && s.o.matches(s.identity(e))))
 	}
 	if _, stored := s.a.m.Entry(e.UID); stored {
-		shared := s.a.recent.at(e.Sequence, head)
-		pod, err := shared.podOr(func() (*v1.Pod, error) { return s.a.podAt(e) })
+		seen, err := shared.podOr(func() (*v1.Pod, error) { return s.a.podAt(e) })
 		if err != nil {
 			return expired("event %d cannot be read: list again", e.Sequence)
 		}
-		for _, c := range s.shown.set(e, pod, s.o.matches(pod)) {
-			if c.pod != pod {
+		for _, c := range s.shown.set(e, seen, s.o.matches(seen.Pod)) {
+			if c.pod != seen.Pod {
 				err = s.out.send(c.kind, c.pod)
 			} else {
-				err = s.out.sendShared(c.kind, pod, shared)
+				err = s.out.sendShared(c.kind, c.pod, shared)
 			}
 			if err != nil {
 				return err
@@ -217,7 +243,7 @@ func (s *podWatch) event(e journal.Event, head journal.Sequence) error {
 	case !s.o.labels.Empty() && !e.First && !s.shown.complete:
 		return s.forgotten(e)
 	}
-	return s.sendAll(s.shown.set(e, pod, s.o.matches(pod)))
+	return s.sendAll(s.shown.set(e, newSharedPod(pod), s.o.matches(pod)))
 }
 
 // forgotten ends a watch that can't tell whether a pod matched that is removed.

@@ -3,10 +3,13 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,15 +17,20 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watchWriter writes the events of a watch in the client's format.
+// watchWriter writes the events of a watch in the client's format. What it holds
+// back is sent by flush.
 type watchWriter struct {
 	w      http.ResponseWriter
 	o      listOptions
 	format format
 	rows   bool // a table was sent: its columns are known
+	buffer *bytes.Buffer
 }
 
-func newWatchWriter(w http.ResponseWriter, o listOptions, f format) (*watchWriter, error) {
+// watchBuffers are used by the watches that are sending right now.
+var watchBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func newWatchWriter(w http.ResponseWriter, o listOptions, f format) *watchWriter {
 	contentType := contentJSON
 	if f == formatProtobuf {
 		contentType = contentProtobuf + ";stream=watch"
@@ -30,16 +38,43 @@ func newWatchWriter(w http.ResponseWriter, o listOptions, f format) (*watchWrite
 	w.Header().Set("Vary", "Accept")
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(http.StatusOK)
-	return &watchWriter{w: w, o: o, format: f}, nil
+	return &watchWriter{w: w, o: o, format: f}
 }
+
+// write holds data back until there is enough of it.
+func (s *watchWriter) write(data []byte) error {
+	if s.buffer == nil {
+		s.buffer = watchBuffers.Get().(*bytes.Buffer)
+	}
+	s.buffer.Write(data)
+	if s.buffer.Len() < writePiece {
+		return nil
+	}
+	return s.drain()
+}
+
+func (s *watchWriter) drain() error {
+	if s.buffer == nil {
+		return nil
+	}
+	_, err := s.w.Write(s.buffer.Bytes())
+	s.buffer.Reset()
+	if s.buffer.Cap() <= 4*writePiece {
+		watchBuffers.Put(s.buffer)
+	}
+	s.buffer = nil
+	return err
+}
+
+// flush sends what was held back.
+func (s *watchWriter) flush() error { return errors.Join(s.drain(), flush(s.w)) }
 
 func (s *watchWriter) send(kind watch.EventType, obj runtime.Object) error {
 	data, err := s.line(kind, obj)
 	if err != nil {
 		return err
 	}
-	_, err = s.w.Write(data)
-	return err
+	return s.write(data)
 }
 
 // sendShared is send for a pod that other watches may have sent already. Tables
@@ -52,8 +87,7 @@ func (s *watchWriter) sendShared(kind watch.EventType, pod *v1.Pod, shared *shar
 	if err != nil {
 		return err
 	}
-	_, err = s.w.Write(data)
-	return err
+	return s.write(data)
 }
 
 // line is one event in the client's format.
