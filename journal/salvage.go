@@ -57,6 +57,7 @@ const AttrSalvaged = "salvaged"
 //
 // The new journal continues where the old one ended as far as that is known: in
 // a new epoch, and with as many versions skipped for each pod as events are lost.
+// A newer release's journal is refused with ErrNewerFormat.
 func Salvage(ctx context.Context, src, dst string) (SalvageResult, error) {
 	if _, err := os.Lstat(dst); err == nil {
 		return SalvageResult{}, fmt.Errorf("salvage to %s: %w", dst, fs.ErrExist)
@@ -66,6 +67,9 @@ func Salvage(ctx context.Context, src, dst string) (SalvageResult, error) {
 		return SalvageResult{}, err
 	}
 	defer unlock()
+	if err := refuseNewer(src); err != nil {
+		return SalvageResult{}, fmt.Errorf("salvage: %w", err)
+	}
 	s := &salvager{events: map[Sequence]candidate{}, index: map[types.UID]podIndex{}, acks: map[types.UID]Ack{}, objects: map[types.UID]objectCopy{}}
 	info, err := os.Stat(src)
 	if err != nil {
@@ -96,6 +100,20 @@ func Salvage(ctx context.Context, src, dst string) (SalvageResult, error) {
 		return s.result, fmt.Errorf("salvage to %s: %w", dst, err)
 	}
 	return s.result, nil
+}
+
+// refuseNewer lets all pass that can't be opened for another reason: a newer
+// release's journal is not damaged, and what this one knows of it is not all.
+func refuseNewer(path string) error {
+	r, err := OpenReadOnly(path, ReadOptions{})
+	switch {
+	case err == nil:
+		return r.Close()
+	case errors.Is(err, ErrNewerFormat):
+		return err
+	default:
+		return nil
+	}
 }
 
 // salvager collects good records. Free pages hold older copies of records, and

@@ -63,6 +63,12 @@ var rules = []rule{
 		"a fake that shares code with what it tests shares its faults"},
 	{"internal/httpapi", indirectly, []string{"./internal/cli", "./internal/agent", "./internal/fakeapi", "./cmd", "./tools"},
 		"handlers are wired by the agent, not the other way round"},
+	{"internal/wire", indirectly, []string{"./projection", "./syncer", "./manager", "./internal", "./cmd", "./tools", "k8s.io/client-go"},
+		"the form of an event in JSON belongs to nobody who shows it"},
+	{"internal/dump/scan", indirectly, []string{"./projection", "./podstatus", "./syncer", "./manager", "./internal/wire", "./internal/httpapi", "./internal/agent", "./cmd", "./tools", "k8s.io/client-go"},
+		"the fast reader knows the file's records and nothing else"},
+	{"internal/dump/scan", directly, []string{"go.etcd.io/bbolt"},
+		"the fast reader reads pages itself"},
 	{"tools/journal-dump", indirectly, []string{"./manager", "./syncer", "./internal/agent", "k8s.io/client-go/kubernetes"},
 		"a reader of journals neither writes nor syncs"},
 }

@@ -20,8 +20,8 @@ import (
 // million of them take a few hundred milliseconds.
 type tally struct {
 	kinds   [math.MaxUint8 + 1]struct{ events, bytes uint64 }
-	reasons map[string]*uint64
-	pods    map[types.UID]*podTally
+	reasons map[journal.Reason]*uint64
+	pods    []*podTally // by number; nil where a number was given, but no event seen
 	hours   map[int64]*uint64
 	first   journal.Sequence
 	// onlyOpened is set while no other kind was seen.
@@ -36,7 +36,7 @@ type tally struct {
 	hourEnds int64
 
 	reason     *uint64 // that of the last event that has one
-	reasonName string
+	reasonName journal.Reason
 }
 
 const hourNanos = int64(time.Hour)
@@ -58,7 +58,7 @@ type podTally struct {
 }
 
 func newTally() *tally {
-	return &tally{reasons: map[string]*uint64{}, pods: map[types.UID]*podTally{}, hours: map[int64]*uint64{}, from: math.MaxInt64, to: math.MinInt64}
+	return &tally{reasons: map[journal.Reason]*uint64{}, hours: map[int64]*uint64{}, from: math.MaxInt64, to: math.MinInt64}
 }
 
 func (t *tally) add(r *scan.Record, acks map[types.UID]journal.Ack) {
@@ -79,8 +79,8 @@ func (t *tally) add(r *scan.Record, acks map[types.UID]journal.Ack) {
 			t.unclean++
 		}
 	case journal.KindSet, journal.KindRemoved:
-		if t.reason == nil || string(r.Reason) != t.reasonName { // mostly it is that of the event before
-			t.reasonName = string(r.Reason)
+		if t.reason == nil || r.Reason != t.reasonName { // mostly it is that of the event before
+			t.reasonName = r.Reason
 			if t.reason = t.reasons[t.reasonName]; t.reason == nil {
 				t.reason = new(uint64)
 				t.reasons[t.reasonName] = t.reason
@@ -88,14 +88,17 @@ func (t *tally) add(r *scan.Record, acks map[types.UID]journal.Ack) {
 		}
 		*t.reason++
 	}
-	if len(r.UID) == 0 {
+	if r.Pod == 0 {
 		return
 	}
-	p := t.pods[types.UID(r.UID)]
+	if need := int(r.Pod) - len(t.pods); need > 0 {
+		t.pods = append(t.pods, make([]*podTally, need)...)
+	}
+	p := t.pods[r.Pod-1]
 	if p == nil {
 		p = &podTally{podCount: podCount{Namespace: string(r.Namespace), Name: string(r.Name), UID: types.UID(r.UID)}, absent: true}
 		p.ack = acks[p.UID]
-		t.pods[p.UID] = p
+		t.pods[r.Pod-1] = p
 	}
 	p.add(r)
 }
@@ -114,7 +117,7 @@ func (t *tally) addHour(nanos int64) {
 
 func (p *podTally) add(r *scan.Record) {
 	p.Events++
-	p.StatusBytes += uint64(r.StatusBytes())
+	p.StatusBytes += uint64(r.StatusSize)
 	p.StoredBytes += uint64(r.Size)
 	switch r.Kind {
 	case journal.KindRemoved:
@@ -123,7 +126,7 @@ func (p *podTally) add(r *scan.Record) {
 		p.ready = scan.Unstated
 	case journal.KindSet, journal.KindFinished:
 		p.removed, p.absent, p.last = false, false, r.Sequence
-		if string(r.Reason) != string(journal.ReasonObserved) {
+		if r.Reason != journal.ReasonObserved {
 			p.version = r.Version
 		}
 		if r.Version == p.ack.Version && !p.ack.Time.IsZero() {
@@ -165,7 +168,7 @@ func (s *session) count(ctx context.Context, top int) (statsReport, error) {
 	acks := s.acks()
 	t := newTally()
 	head := s.Head()
-	err := s.records(ctx, scan.Options{Readiness: true}, s.damage.report, func(record *scan.Record) bool {
+	err := s.records(ctx, scan.Options{Pods: new(scan.Pods)}, s.damage.report, func(record *scan.Record) bool {
 		s.progress.at("events read", record.Sequence, head)
 		t.add(record, acks)
 		return true
@@ -173,6 +176,7 @@ func (s *session) count(ctx context.Context, top int) (statsReport, error) {
 	if err != nil {
 		return r, err
 	}
+	t.pods = slices.DeleteFunc(t.pods, func(p *podTally) bool { return p == nil })
 	if err := s.keptFigures(&r, t); err != nil {
 		s.damage.report(err)
 		r.Head = head
@@ -204,9 +208,9 @@ func (s *session) keptFigures(r *statsReport, t *tally) (err error) {
 	for uid, e := range index {
 		removed[uid] = e.Removed
 	}
-	for uid, p := range t.pods { // what the index doesn't have yet
-		if _, known := removed[uid]; !p.absent && (known || p.last > f.Head.Indexed) {
-			removed[uid] = p.removed
+	for _, p := range t.pods { // what the index doesn't have yet
+		if _, known := removed[p.UID]; !p.absent && (known || p.last > f.Head.Indexed) {
+			removed[p.UID] = p.removed
 		}
 	}
 	for _, gone := range removed {
@@ -232,7 +236,7 @@ func (r *statsReport) fill(t *tally, top int, redact *redactor) {
 		}
 	}
 	for name, n := range t.reasons {
-		r.ByReason[redact.text(name)] += *n
+		r.ByReason[redact.text(string(name))] += *n
 	}
 	var latencies []time.Duration
 	r.Busiest, r.Flapping = []podCount{}, []flapCount{}

@@ -3,6 +3,7 @@
 package dump
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -112,11 +113,16 @@ func (f *filter) within(seq journal.Sequence, epoch journal.Epoch, at time.Time)
 
 // keep is match before anything is copied. Pods only: whatever else concerns them.
 func (f *filter) keep(whole bool) func(*scan.Record) bool {
+	var kinds [math.MaxUint8 + 1]bool
+	for k := range kinds {
+		kinds[k] = f.kinds == nil || f.kinds[journal.Kind(k).String()]
+	}
+	always := f.since == point{} && f.until == point{}
 	return func(r *scan.Record) bool {
 		if f.name != "" && (string(r.Name) != f.name || string(r.Namespace) != f.namespace) || f.uid != "" && string(r.UID) != string(f.uid) {
 			return false
 		}
-		return !whole || (f.kinds == nil || f.kinds[r.Kind.String()]) && f.within(r.Sequence, r.Epoch, r.Time())
+		return !whole || kinds[r.Kind] && (always || f.within(r.Sequence, r.Epoch, r.Time()))
 	}
 }
 

@@ -58,7 +58,7 @@ func newOutput(w io.Writer, f format) *output {
 		if o.terminal = err == nil; o.terminal {
 			o.width = int(size.Col)
 		}
-		o.colour = o.terminal && os.Getenv("NO_COLOR") == ""
+		o.colour = o.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
 	return o
 }

@@ -23,12 +23,14 @@ type progress struct {
 	shown bool
 }
 
-const (
+// Short work tells nothing, and long work not all the time.
+var (
 	progressAfter = 500 * time.Millisecond
 	progressEvery = 200 * time.Millisecond
-	// progressEvents: the clock is looked at once in so many.
-	progressEvents = 4096
 )
+
+// progressEvents: the clock is looked at once in so many.
+const progressEvents = 4096
 
 // newProgress is nil unless w is a terminal.
 func newProgress(w io.Writer) *progress {

@@ -18,11 +18,12 @@ func salvageCommand(std *streams) *cobra.Command {
 		Short: "Write all that is provably good in a damaged journal to OUT",
 		Long: `Write every record whose checksum is right to a new journal OUT, which must not
 exist. FILE may be damaged in any way, also such that no other command can open it;
-it is only read. The new journal is verified before it gets its name; its mode is
-0600. Events that retention had dropped may come back as history.
+it is only read. A newer release's journal is refused. The new journal is verified
+before it gets its name; its mode is 0600. Events that retention had dropped may
+come back as history.
 
-The exit code is 0 if OUT was written; sequences that were lost are named on standard
-error.`,
+The exit code is 0 if OUT was written; sequences that were lost, pods whose newest
+status was, and pod objects that are left out are named on standard error.`,
 		Example: `  journal-dump salvage journal.db salvaged.db`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if wrong := wantsBehind("salvage", "", args, "OUT"); wrong != nil {
@@ -59,10 +60,17 @@ func (f *common) salvage(ctx context.Context, std *streams, src, dst string) err
 	for _, uid := range result.LostPods {
 		complain(std.err, fmt.Sprintf("%s: the newest status of pod %s is lost; an older one, or none, is in its place", src, uid))
 	}
+	for _, uid := range result.LostObjects {
+		complain(std.err, fmt.Sprintf("%s: the object of pod %s is left out: which of those found is the newest can't be told; its status is there", src, uid))
+	}
 	if !out.format.text() {
 		return out.writeOne(result)
 	}
-	out.line("", fmt.Sprintf("%s: %d events, %d pods, %d acks, %d objects; %d events lost", dst,
-		result.Events, result.Pods, result.Acks, result.Objects, result.LostEvents))
+	text := fmt.Sprintf("%s: %d events, %d pods, %d acks, %d objects; %d events lost", dst,
+		result.Events, result.Pods, result.Acks, result.Objects, result.LostEvents)
+	if n := len(result.LostObjects); n > 0 {
+		text += fmt.Sprintf(", %d objects left out", n)
+	}
+	out.line("", text)
 	return out.flush()
 }

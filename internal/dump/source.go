@@ -128,12 +128,13 @@ func (s *source) Newest() iter.Seq2[journal.Event, error] {
 // Keep of the options is asked by either reader. It returns the cause if ctx ends
 // before.
 func (s *source) records(ctx context.Context, o scan.Options, report func(error), visit func(*scan.Record) bool) error {
+	var before int64
 	if s.fast != nil {
 		next, err := s.fast.Scan(ctx, o, visit)
 		if err == nil || !errors.Is(err, scan.ErrUnsound) {
 			return err
 		}
-		o.From = next // from here on, the other one tells what is wrong
+		o.From, before = next.Sequence, next.Before // from here on, the other one tells what is wrong
 	}
 	r, err := s.reader()
 	if err != nil {
@@ -148,7 +149,8 @@ func (s *source) records(ctx context.Context, o scan.Options, report func(error)
 			report(err)
 			continue
 		}
-		record := scan.Of(&e)
+		record := scan.Of(&e, &o)
+		record.Before, before = before, record.Nanos
 		if o.Keep != nil && !o.Keep(&record) {
 			continue
 		}
@@ -185,23 +187,17 @@ type dated struct {
 	before time.Time
 }
 
-// dated yields the events that keep wants.
+// dated yields the events that keep wants. It is asked as Keep of the options is.
 func (s *source) dated(ctx context.Context, report func(error), keep func(*scan.Record) bool) iter.Seq2[dated, error] {
 	return func(yield func(dated, error) bool) {
-		var before time.Time
 		stopped := false
-		err := s.records(ctx, scan.Options{}, report, func(r *scan.Record) bool {
-			at := r.Time()
-			defer func() { before = at }()
-			if !keep(r) {
-				return true
-			}
+		err := s.records(ctx, scan.Options{Keep: keep}, report, func(r *scan.Record) bool {
 			e, err := r.Event()
 			if err != nil {
 				report(err)
 				return true
 			}
-			stopped = !yield(dated{e, before}, nil)
+			stopped = !yield(dated{e, r.TimeBefore()}, nil)
 			return !stopped
 		})
 		if err != nil && !stopped {

@@ -3,8 +3,10 @@
 package dump
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,9 +112,11 @@ func processorTime(b *testing.B) time.Duration {
 // cursor over the same file, one after the other in the same run. Either opens the
 // file anew each time.
 func BenchmarkAgainstCursor(b *testing.B) {
-	path := os.Getenv("JOURNAL_DUMP_BENCH") // one that is there already
+	path := os.Getenv("JOURNAL_DUMP_BENCH") // where one is, or is to be kept for the next run
 	if path == "" {
 		path = filepath.Join(b.TempDir(), journal.FileName)
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		large(b, path, 1_000_000)
 	}
 	for _, bench := range []struct {

@@ -80,7 +80,8 @@ func statsCommand(std *streams) *cobra.Command {
 		Short: "Print figures: events by kind, pod and hour, flapping pods, ack latency, sizes, retention, restarts of the agent",
 		Long: `Print figures of the whole journal: events by kind, reason, pod and hour, the pods
 that write most and those whose readiness flaps, the time from a version's acceptance
-to its ack, sizes, free pages, retention, and starts of the agent.`,
+to its ack (of each pod's newest ack: older ones are not kept), sizes, free pages,
+retention, and starts of the agent.`,
 		Example: `  journal-dump stats /var/lib/statusstore
   journal-dump stats --top 50 -o json journal.db`,
 		ValidArgsFunction: completeFile,

@@ -361,6 +361,10 @@ func TestEveryVerb(t *testing.T) {
 	})
 	foreign := filepath.Join(t.TempDir(), "foreign.db")
 	withBolt(t, foreign, func(tx *bolt.Tx) error { _, err := tx.CreateBucket([]byte("x")); return err })
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("It was a dark night.\n", 500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	locked := filepath.Join(t.TempDir(), journal.FileName)
 	openWriter(t, locked)
 	missing := filepath.Join(t.TempDir(), "missing.db")
@@ -382,6 +386,7 @@ func TestEveryVerb(t *testing.T) {
 		{"in use", locked, exitFailed, "in use"},
 		{"missing", missing, exitFailed, "no such file"},
 		{"directory without one", filepath.Join(nothing, "data"), exitFailed, "directory without"},
+		{"text file", text, exitFailed, "not a journal"},
 	}
 	verbs := []struct {
 		name string
@@ -398,7 +403,14 @@ func TestEveryVerb(t *testing.T) {
 		{"stats", func(p string) []string { return []string{"stats", p} }},
 		{"verify", func(p string) []string { return []string{"verify", p} }},
 		{"export", func(p string) []string { return []string{"export", p} }},
+		{"export --format otlp", func(p string) []string { return []string{"export", "--format", "otlp", p} }},
+		{"export --format events", func(p string) []string { return []string{"export", "--format", "events", p} }},
+		{"timeline", func(p string) []string { return []string{"timeline", p} }},
+		{"timeline --out", func(p string) []string {
+			return []string{"timeline", "--out", filepath.Join(t.TempDir(), "out.html"), p}
+		}},
 		{"compact", func(p string) []string { return []string{"compact", p, filepath.Join(t.TempDir(), "out.db")} }},
+		{"salvage", func(p string) []string { return []string{"salvage", p, filepath.Join(t.TempDir(), "out.db")} }},
 	}
 	for _, f := range files {
 		for _, v := range verbs {
@@ -415,6 +427,10 @@ func TestEveryVerb(t *testing.T) {
 					code, stderr = exitFailed, []string{"no events"}
 				case f.name == "damaged" && (v.name == "state" || v.name == "unsynced"):
 					code, stderr = exitOK, nil // the newest events are good
+				case f.name == "damaged" && v.name == "salvage":
+					code, stderr = exitOK, []string{"sequences 30 to 30 are lost"}
+				case f.name == "foreign bbolt file" && v.name == "salvage":
+					stderr = []string{"not a journal"}
 				case f.name == "damaged" && v.name == "verify", f.name == "damaged" && v.name == "compact":
 					stderr = []string{"problems"}
 				case f.stderr == "":

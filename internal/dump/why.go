@@ -25,7 +25,8 @@ func whyCommand(std *streams) *cobra.Command {
 		Short: "Tell in sentences when and why a pod became ready or unready, restarted, ended",
 		Long: `Tell a pod's story in sentences: when and for what reason it became ready or not,
 container restarts with their exit codes, refused updates, starts of the agent in
-between, and what the API server has acknowledged. With --socket, FILE is left out.`,
+between, and the newest version that the API server has acknowledged, with how long
+that took: the journal keeps no older acks. With --socket, FILE is left out.`,
 		Example: `  journal-dump why /var/lib/statusstore default/web-0
   journal-dump why --since 24h journal.db web-0`,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -3,7 +3,6 @@
 package scan
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/statusstore/statusstore/journal"
@@ -20,10 +19,12 @@ type batch struct {
 	end         bool // the last wanted record was seen
 	err         error
 	done        chan struct{}
+	nanos       int64 // of the last record that was parsed
+	worker
 }
 
-// maxGap is how many pages between two leaves are read along rather than apart.
-const maxGap = 4
+// maxGap is how many bytes between two leaves are read along rather than apart.
+const maxGap = 16 << 10
 
 // read fills in the records up to the first thing that is not sound.
 func (b *batch) read(s *File, o *Options) (err error) {
@@ -38,7 +39,7 @@ func (b *batch) read(s *File, o *Options) (err error) {
 	for i := 0; i < len(b.pages) && !b.end; {
 		// A run of leaves that lie close together is one read.
 		first, after, n := b.pages[i], b.pages[i]+1, 1
-		for i+n < len(b.pages) && b.pages[i+n] >= after && b.pages[i+n]-after <= maxGap {
+		for i+n < len(b.pages) && b.pages[i+n] >= after && b.pages[i+n]-after <= maxGap/size {
 			after = b.pages[i+n] + 1
 			n++
 		}
@@ -70,15 +71,15 @@ func (b *batch) page(s *File, o *Options, id uint64, data []byte) error {
 
 func (b *batch) leaf(s *File, o *Options, page []byte, count int) error {
 	for i := range count {
-		flags, key, value, ok := leafElement(page, i)
+		flags, key, pair, ok := leafPair(page, i)
 		if !ok {
 			return unsound("element %d is outside of its page", i)
 		}
-		if len(key) != 8 {
+		if key != keyBytes {
 			b.foreign = true
 			continue
 		}
-		seq := journal.Sequence(binary.BigEndian.Uint64(key))
+		seq := journal.Sequence(be.Uint64(pair))
 		if seq < o.From {
 			b.foreign = b.foreign || seq == 0
 			continue
@@ -95,23 +96,22 @@ func (b *batch) leaf(s *File, o *Options, page []byte, count int) error {
 		if n == cap(b.records) {
 			b.records = slices.Grow(b.records, max(n, 16))
 		}
-		b.records = b.records[:n+1]
-		r := &b.records[n]
-		if err := r.parse(key, value); err != nil {
-			b.records = b.records[:n]
+		r := &b.records[:n+1][n]
+		if err := r.parse(pair); err != nil {
 			return err
 		}
+		if o.Keep == nil || o.Keep(r) {
+			if o.Pods != nil {
+				r.count(o.Pods, &b.worker)
+			}
+			r.Before = b.nanos
+			b.records = b.records[:n+1]
+		}
+		// From here on, a fault does not take the record back.
 		if b.first == 0 {
 			b.first = seq
 		}
-		b.last = seq
-		if o.Keep != nil && !o.Keep(r) {
-			b.records = b.records[:n]
-			continue
-		}
-		if o.Readiness {
-			r.Readiness = r.Ready()
-		}
+		b.last, b.nanos = seq, r.Nanos
 	}
 	return nil
 }

@@ -6,6 +6,14 @@ package scan
 // neither is what follows.
 const outside = 1 << 40
 
+// readSmall is readInt for what is mostly less than 128.
+func readSmall(b []byte, p int) (int64, int) {
+	if uint(p) < uint(len(b)) && b[p] <= 0x7f {
+		return int64(b[p]), p + 1
+	}
+	return readInt(b, p)
+}
+
 // readInt reads an integer or a boolean at p and returns the position behind it.
 func readInt(b []byte, p int) (int64, int) {
 	if uint(p) >= uint(len(b)) {

@@ -114,18 +114,28 @@ func (s *File) page(id uint64) (flags uint16, count int, page []byte, err error)
 
 // leafElement returns an element of a leaf page; ok is false if it lies outside.
 func leafElement(page []byte, i int) (flags uint32, key, value []byte, ok bool) {
+	flags, n, pair, ok := leafPair(page, i)
+	if !ok {
+		return 0, nil, nil, false
+	}
+	return flags, pair[:n], pair[n:], true
+}
+
+// leafPair is leafElement with the value behind its key, of n bytes, as they lie
+// in the page.
+func leafPair(page []byte, i int) (flags uint32, n int, pair []byte, ok bool) {
 	at := pageHeader + i*elementSize
 	if at+elementSize > len(page) {
-		return 0, nil, nil, false
+		return 0, 0, nil, false
 	}
 	e := page[at : at+elementSize]
 	keyAt := uint64(at) + uint64(le.Uint32(e[4:]))
-	valueAt := keyAt + uint64(le.Uint32(e[8:]))
-	end := valueAt + uint64(le.Uint32(e[12:]))
+	key := uint64(le.Uint32(e[8:]))
+	end := keyAt + key + uint64(le.Uint32(e[12:]))
 	if end > uint64(len(page)) {
-		return 0, nil, nil, false
+		return 0, 0, nil, false
 	}
-	return le.Uint32(e), page[keyAt:valueAt], page[valueAt:end], true
+	return le.Uint32(e), int(key), page[keyAt:end], true
 }
 
 // branchElement returns a child and the first key below it.

@@ -3,6 +3,7 @@
 package scan
 
 import (
+	"hash/crc32"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -14,23 +15,30 @@ import (
 // Record is an event as it lies in the file. Its byte slices are valid until the
 // call that got it returns; Event copies them.
 type Record struct {
-	Sequence    journal.Sequence
+	// What counting needs is together, and points to nothing that another
+	// processor has in its cache.
+
+	Sequence journal.Sequence
+	Nanos    int64 // wall clock since 1970; 0 is none
+	Version  journal.Version
+	Reason   journal.Reason
+	Size     int // of the record, as it is stored
+	// These three are filled in if Options.Pods asks for it.
+
+	StatusSize int   // decompressed
+	Pod        int32 // its number in Options.Pods; 0 if there is none
+	Readiness  Readiness
+
 	Kind        journal.Kind
+	Finished    bool
+	Before      int64 // Nanos of the event before it, of whatever pod
 	Epoch       journal.Epoch
-	Nanos       int64 // wall clock since 1970; 0 is none
+	Incarnation journal.Incarnation
 	UID         []byte
 	Namespace   []byte
 	Name        []byte
-	Version     journal.Version
-	Incarnation journal.Incarnation
-	Finished    bool
-	Reason      []byte
 	ContentType []byte
 
-	// Readiness is filled in if Options.Readiness asks for it.
-	Readiness Readiness
-
-	Size        int // of the record, as it is stored
 	compression uint64
 	status      []byte
 	rest        values         // aux, attributes, first
@@ -39,19 +47,37 @@ type Record struct {
 
 // Of makes a record of an event that another reader has read. Size is that of its
 // status.
-func Of(e *journal.Event) Record {
+func Of(e *journal.Event, o *Options) Record {
 	r := Record{Sequence: e.Sequence, Kind: e.Kind, Epoch: e.Epoch, UID: []byte(e.UID), Namespace: []byte(e.Namespace), Name: []byte(e.Name),
-		Version: e.Version, Incarnation: e.Incarnation, Finished: e.Finished, Reason: []byte(e.Reason), ContentType: []byte(e.ContentType),
+		Version: e.Version, Incarnation: e.Incarnation, Finished: e.Finished, Reason: e.Reason, ContentType: []byte(e.ContentType),
 		Size: len(e.Status), status: e.Status, whole: e}
 	if !e.Time.IsZero() {
 		r.Nanos = e.Time.UnixNano()
 	}
-	r.Readiness = r.Ready()
+	if o.Pods != nil {
+		r.count(o.Pods, new(worker))
+	}
 	return r
+}
+
+// worker is what one has for itself.
+type worker struct {
+	prefix prefix
+	seen   seen
+}
+
+// count fills in what counting needs.
+func (r *Record) count(pods *Pods, w *worker) {
+	r.StatusSize = r.statusSize()
+	r.Pod = w.seen.number(pods, r.UID)
+	r.Readiness = r.ready(&w.prefix)
 }
 
 // Time is the event's time; zero if it has none.
 func (r *Record) Time() time.Time { return timeOf(r.Nanos) }
+
+// TimeBefore is the time of the event before it, of whatever pod.
+func (r *Record) TimeBefore() time.Time { return timeOf(r.Before) }
 
 func timeOf(nanos int64) time.Time {
 	if nanos == 0 {
@@ -60,8 +86,8 @@ func timeOf(nanos int64) time.Time {
 	return time.Unix(0, nanos).UTC()
 }
 
-// StatusBytes is the size of the status, decompressed.
-func (r *Record) StatusBytes() int {
+// statusSize is the size of the status, decompressed.
+func (r *Record) statusSize() int {
 	if r.compression == 0 {
 		return len(r.status)
 	}
@@ -78,7 +104,7 @@ func (r *Record) Event() (journal.Event, error) {
 		return *r.whole, nil
 	}
 	e := journal.Event{Sequence: r.Sequence, Kind: r.Kind, Epoch: r.Epoch, Time: r.Time(), UID: types.UID(r.UID), Namespace: string(r.Namespace),
-		Name: string(r.Name), Version: r.Version, Incarnation: r.Incarnation, Finished: r.Finished, Reason: journal.Reason(r.Reason),
+		Name: string(r.Name), Version: r.Version, Incarnation: r.Incarnation, Finished: r.Finished, Reason: r.Reason,
 		ContentType: journal.ContentType(r.ContentType)}
 	rest := r.rest
 	if aux := rest.bytes(); len(aux) > 0 {
@@ -123,42 +149,65 @@ func (r *Record) Attribute(key string) string {
 	return rest.attributes()[key]
 }
 
-// fixedElements are those of a record up to its status; the earliest records have
-// two more.
-const fixedElements = 15
+const (
+	keyBytes = 8 // of an event's key
+	// fixedElements are those of a record up to its status; the earliest records
+	// have two more.
+	fixedElements = 15
+)
 
-// parse reads a record, its checksum first.
-func (r *Record) parse(key, value []byte) error {
-	v, err := unseal(key, value)
-	if err != nil {
-		return err
+// parse reads a record that lies behind its key, its checksum first: it covers
+// both, so it is one go over what follows then from the processor's cache.
+func (r *Record) parse(pair []byte) error {
+	body := len(pair) - sealBytes
+	if body <= keyBytes || crc32.Update(0, castagnoli, pair[:body]) != be.Uint32(pair[body+1:]) || pair[body] != codeUint32 {
+		return unsound("sequence %d: not sealed, or the checksum does not match", be.Uint64(pair))
 	}
-	if v.left < fixedElements+2 {
-		return unsound("record has %d elements", v.left)
+	b := pair[:body]
+	n, p := readArray(b, keyBytes)
+	if left := n - 1; left < fixedElements+2 {
+		return unsound("record has %d elements", left)
 	}
-	b, p := v.b, v.p
 	var format, kind, seq, epoch, version, incarnation, finished, compression int64
-	format, p = readInt(b, p)
-	kind, p = readInt(b, p)
+	var reason []byte
+	format, p = readSmall(b, p)
+	kind, p = readSmall(b, p)
 	seq, p = readInt(b, p)
-	epoch, p = readInt(b, p)
+	epoch, p = readSmall(b, p)
 	r.Nanos, p = readInt(b, p)
 	r.UID, p = readBytes(b, p)
 	r.Namespace, p = readBytes(b, p)
 	r.Name, p = readBytes(b, p)
 	version, p = readInt(b, p)
-	incarnation, p = readInt(b, p)
+	incarnation, p = readSmall(b, p)
 	finished, p = readInt(b, p)
-	r.Reason, p = readBytes(b, p)
+	reason, p = readBytes(b, p)
 	r.ContentType, p = readBytes(b, p)
-	compression, p = readInt(b, p)
+	compression, p = readSmall(b, p)
 	r.status, p = readBytes(b, p)
-	if p == outside || format != 1 || uint64(seq) != be.Uint64(key) {
-		return unsound("sequence %d: record is of another format, or of another key", be.Uint64(key))
+	if p == outside || format != 1 || uint64(seq) != be.Uint64(b) {
+		return unsound("sequence %d: record is of another format, or of another key", be.Uint64(b))
 	}
-	r.Size = len(value)
+	r.Size, r.Reason = len(pair)-keyBytes, reasonOf(reason)
 	r.Kind, r.Sequence, r.Epoch, r.Version = journal.Kind(kind), journal.Sequence(seq), journal.Epoch(epoch), journal.Version(version)
 	r.Incarnation, r.Finished, r.compression = journal.Incarnation(incarnation), finished == 1, uint64(compression)
-	r.rest = values{b: b, p: p, left: v.left - fixedElements}
+	r.rest = values{b: b, p: p, left: n - 1 - fixedElements}
 	return nil
+}
+
+// reasonOf makes no copies of the common ones.
+func reasonOf(b []byte) journal.Reason {
+	switch string(b) {
+	case string(journal.ReasonSet):
+		return journal.ReasonSet
+	case string(journal.ReasonReadiness):
+		return journal.ReasonReadiness
+	case string(journal.ReasonStartup):
+		return journal.ReasonStartup
+	case string(journal.ReasonTerminate):
+		return journal.ReasonTerminate
+	case string(journal.ReasonObserved):
+		return journal.ReasonObserved
+	}
+	return journal.Reason(b)
 }

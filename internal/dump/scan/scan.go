@@ -16,38 +16,48 @@ type Options struct {
 	// Keep, if set, drops records early. It is called from several goroutines at
 	// once, in any order, and must not keep its argument.
 	Keep func(*Record) bool
-	// Readiness fills in Record.Readiness of those that are kept.
-	Readiness bool
+	// Pods, if set, has what counting needs filled in, of records that are kept.
+	Pods *Pods
 }
 
-// batchPages is how many leaf pages a worker gets at a time: few at first, so
-// that the first record comes at once; as many as stay in a core's cache later.
-var batchPages = []int{1, 4, 16, 48}
+// batchBytes is how much of leaf pages a worker gets at a time: little at first,
+// so that the first record comes at once; as much as stays in a core's cache later.
+var batchBytes = []int{4 << 10, 16 << 10, 64 << 10, 192 << 10}
+
+// Place is where another reader may go on.
+type Place struct {
+	Sequence journal.Sequence // next
+	Before   int64            // Nanos of the event before it; 0 if there is none
+}
 
 // Scan visits the records that are kept, in order, until visit returns false.
-// With ErrUnsound all before the returned sequence were visited and nothing from
-// it on. Keys that are not a journal's set Foreign.
-func (s *File) Scan(ctx context.Context, o Options, visit func(*Record) bool) (next journal.Sequence, err error) {
+// With ErrUnsound all before the returned place were visited and nothing from it
+// on. Keys that are not a journal's set Foreign.
+func (s *File) Scan(ctx context.Context, o Options, visit func(*Record) bool) (next Place, err error) {
 	o.From = max(o.From, 1)
 	if o.To == 0 || o.To > s.Head.Sequence {
 		o.To = s.Head.Sequence
 	}
-	r := &run{file: s, options: o, next: o.From}
+	r := &run{file: s, options: o, next: Place{Sequence: o.From}}
 	defer func() {
 		for _, b := range r.flying {
 			<-b.done
 		}
+		next = r.next
 	}()
 	defer faults(&err)() // what visit reads is mapped
+	return r.next, r.all(ctx, visit)
+}
+
+func (r *run) all(ctx context.Context, visit func(*Record) bool) error {
 	if err := r.begin(); err != nil {
-		return r.next, err
+		return err
 	}
-	defer func() { next = max(next, r.next) }()
 	for {
 		if ctx.Err() != nil {
-			return r.next, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		s.release()
+		r.file.release()
 		r.launch()
 		if len(r.flying) == 0 {
 			break
@@ -57,17 +67,18 @@ func (s *File) Scan(ctx context.Context, o Options, visit func(*Record) bool) (n
 		r.flying = r.flying[1:]
 		goOn, err := r.deliver(b, visit)
 		if err != nil || !goOn {
-			return r.next, err
+			return err
 		}
 		r.spare = append(r.spare, b)
 	}
 	if r.treeErr != nil {
-		return r.next, r.treeErr
+		return r.treeErr
 	}
-	if s.missing(r.next, o.To+1) {
-		return r.next, unsound("events %d to %d are missing", r.next, o.To)
+	if r.file.missing(r.next.Sequence, r.options.To+1) {
+		return unsound("events %d to %d are missing", r.next.Sequence, r.options.To)
 	}
-	return o.To + 1, nil
+	r.next.Sequence = max(r.next.Sequence, r.options.To+1)
+	return nil
 }
 
 // missing says whether events from one sequence up to before another should be
@@ -80,7 +91,7 @@ func (s *File) missing(from, before journal.Sequence) bool {
 type run struct {
 	file    *File
 	options Options
-	next    journal.Sequence // all before it was visited
+	next    Place // all before it was visited
 	tree    leafIterator
 	treeErr error // what ended the tree early; told behind all before it
 	ended   bool
@@ -108,7 +119,7 @@ func (r *run) begin() error {
 func (r *run) launch() {
 	for !r.ended && len(r.flying) <= runtime.GOMAXPROCS(0) {
 		b := r.batch()
-		want := batchPages[min(r.round, len(batchPages)-1)]
+		want := max(batchBytes[min(r.round, len(batchBytes)-1)]/r.file.PageSize, 1)
 		r.round++
 		for len(b.pages) < want {
 			id, ok, err := r.tree.next()
@@ -142,7 +153,7 @@ func (r *run) batch() *batch {
 	}
 	b.done = make(chan struct{})
 	b.inline, b.err, b.foreign, b.end = nil, nil, false, false
-	b.pages, b.records, b.first, b.last = b.pages[:0], b.records[:0], 0, 0
+	b.pages, b.records, b.first, b.last, b.nanos = b.pages[:0], b.records[:0], 0, 0, 0
 	return b
 }
 
@@ -150,16 +161,19 @@ func (r *run) batch() *batch {
 func (r *run) deliver(b *batch, visit func(*Record) bool) (goOn bool, err error) {
 	r.file.Foreign = r.file.Foreign || b.foreign
 	if b.first != 0 {
-		if b.first < r.next || r.file.missing(r.next, b.first) {
-			return false, unsound("sequence %d follows %d", b.first, r.next-1)
+		if b.first < r.next.Sequence || r.file.missing(r.next.Sequence, b.first) {
+			return false, unsound("sequence %d follows %d", b.first, r.next.Sequence-1)
+		}
+		if len(b.records) > 0 && b.records[0].Sequence == b.first {
+			b.records[0].Before = r.next.Before
 		}
 		for i := range b.records {
-			r.next = b.records[i].Sequence
+			r.next.Sequence = b.records[i].Sequence
 			if !visit(&b.records[i]) {
 				return false, nil
 			}
 		}
-		r.next = b.last + 1
+		r.next = Place{b.last + 1, b.nanos}
 	}
 	if b.err != nil {
 		return false, b.err
