@@ -19,7 +19,7 @@ MEMDIR    = $(shell test -w /dev/shm && echo /dev/shm || echo $${TMPDIR:-/tmp})
 CRASHTESTS = Crash|Kill|Fault|Abort|Truncat|Torn|NoSpace|DiskFull
 
 # Modules beside the main one that are checked like it.
-NESTED = test/e2e test/soak test/timeline test/compare
+NESTED = test/e2e test/soak test/timeline test/compare examples/virtual-kubelet contrib/podsapi
 FUZZ   = .
 
 .PHONY: help
@@ -89,12 +89,21 @@ controlplane: ## build kube-apiserver and etcd for e2e (minutes the first time)
 	test/controlplane/controlplane.sh build
 
 .PHONY: contrib
-contrib: ## tests of contrib/kubelet, with the control plane's build flags
+contrib: ## tests of contrib/kubelet, with the control plane's build flags, and of contrib/podsapi
 	cd contrib/kubelet && CGO_ENABLED=0 GOWORK=off GOFLAGS= $(GO) test -count=1 -buildvcs=false -trimpath -gcflags=all=-dwarf=false ./...
+	CGO_ENABLED=0 $(GO) -C contrib/podsapi test -count=1 ./...
+
+.PHONY: virtual-kubelet
+virtual-kubelet: controlplane ## the virtual-kubelet example against a real kube-apiserver
+	CGO_ENABLED=0 $(GO) -C examples/virtual-kubelet test -count=1 -timeout 20m .
 
 .PHONY: e2e
 e2e: controlplane ## scenarios against a real kube-apiserver
 	$(GO) -C test/e2e test -count=1 -timeout 30m -v .
+
+.PHONY: load
+load: ## 64 clients x 10,000 statuses beside 1,000 watches (2 to 15 minutes)
+	STATUSSTORE_LOAD_PUTS=10000 $(GO) test -count=1 -timeout 40m -v -run '^TestLoad$$' ./internal/agent
 
 .PHONY: soak
 soak: ## millions of events, a month of outage, a full disk (journals on /dev/shm if there is one)
@@ -112,6 +121,11 @@ compare: ## tests of test/compare, which measures beside the stock status manage
 release: ## static programs in dist/, the same byte by byte wherever they are built; VERSION=v1.2.3
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o dist/ \
 		-ldflags '-s -w -buildid= -X github.com/statusstore/statusstore/internal/cli.release=$(VERSION)' ./cmd/statusstore ./tools/journal-dump
+
+.PHONY: deb
+deb: ## build the Debian package, unpack and check it; fetches nfpm
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0
+	NFPM=$(CURDIR)/bin/nfpm $(GO) test -count=1 -v -run TestPackage ./internal/cli
 
 .PHONY: cover
 cover: ## coverage of the main module, in COVER (cover.out)
