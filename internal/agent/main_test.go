@@ -22,6 +22,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/statusstore/statusstore/internal/fakeapi"
 	"github.com/statusstore/statusstore/internal/httpapi"
@@ -32,8 +33,13 @@ func TestMain(m *testing.M) {
 	if settings, ok := os.LookupEnv(childEnv); ok {
 		os.Exit(runChild(settings))
 	}
+	// As the command does; once, since goroutines of client-go read it at any time.
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(&clientLog, nil)))
 	goleak.VerifyTestMain(m)
 }
+
+// clientLog is what client-go logs in all tests.
+var clientLog logBuffer
 
 // logBuffer keeps what the agent logs.
 type logBuffer struct {

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,15 +83,17 @@ func TestRecord_UncleanStop(t *testing.T) {
 }
 
 // lookoutAway is a watch that has listed no pods and fails since.
-type lookoutAway struct{ failure string }
+type lookoutAway struct{ failure atomic.Value }
 
 func (l *lookoutAway) Synced() <-chan struct{} {
 	done := make(chan struct{})
 	close(done)
 	return done
 }
-func (l *lookoutAway) LastError() (string, time.Time) { return l.failure, time.Time{} }
-func (l *lookoutAway) List() []*v1.Pod                { return nil }
+func (l *lookoutAway) LastError() (string, time.Time) {
+	return l.failure.Load().(string), time.Time{}
+}
+func (l *lookoutAway) List() []*v1.Pod { return nil }
 
 // TestRecord_UncleanStopServerAway: while the API server fails, what is missing in
 // an old LIST proves nothing, pass after pass.
@@ -126,13 +129,14 @@ func TestRecord_UncleanStopServerAway(t *testing.T) {
 			}
 			return n
 		}
-		live := &lookoutAway{failure: "connection refused"}
+		live := &lookoutAway{}
+		live.failure.Store("connection refused")
 		go r.removeMissed(t.Context(), live)
 		time.Sleep(100*pass + pass/2)
 		if n := removals(); n != 0 {
 			t.Errorf("%d pods were removed while the server was away", n)
 		}
-		live.failure = ""
+		live.failure.Store("")
 		if n := removals(); n != 0 {
 			t.Errorf("%d pods were removed before the next pass", n)
 		}

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/klog/v2"
 
 	"github.com/statusstore/statusstore/internal/fakeapi"
 	"github.com/statusstore/statusstore/internal/httpapi"
@@ -85,8 +83,6 @@ func TestSecrets_NotLogged(t *testing.T) {
 	c.PassInterval, c.Profiling = 50*time.Millisecond, true
 	c.Kubeconfig = g.kubeconfig(t, &clientcmdapi.AuthInfo{TokenFile: tokenFile, ClientCertificate: certFile, ClientKey: keyFile})
 	r := start(t, c)
-	klog.SetSlogLogger(slog.New(slog.NewTextHandler(r.log, nil))) // as the command does
-	defer klog.ClearLogger()
 
 	// Refused in all ways that there are, one after the other.
 	for i, code := range []int{http.StatusUnprocessableEntity, http.StatusForbidden, http.StatusUnauthorized, http.StatusInternalServerError, http.StatusConflict} {
@@ -150,7 +146,7 @@ func TestSecrets_NotLogged(t *testing.T) {
 	r.set(newPod(2)) // after all of it
 	r.stop()
 
-	log := r.log.String()
+	log := r.log.String() + clientLog.String()
 	if want := "pod is put aside"; !strings.Contains(log, want) {
 		t.Errorf("the log lacks %q: nothing went wrong that could have told", want)
 	}
