@@ -373,6 +373,9 @@ func TestC39_OneRejectedStatusDoesNotStopTheRest(t *testing.T) {
 		if n := fault.Hits(); n < 4 || n > 6 {
 			t.Errorf("%d tries in 30 s, want at most 6", n)
 		}
+		if n := w.api.Count(fakeapi.Get); n != 1 {
+			t.Errorf("%d GETs, want one for the version", n)
+		}
 		f := w.Failing()["uid-0"]
 		if f.Reason != "Invalid" || f.Code != 422 || f.Attempts != fault.Hits() || !strings.Contains(f.Message, "bad exit code") || !f.RetryAt.After(time.Now()) {
 			t.Errorf("failing: %+v", f)

@@ -33,6 +33,8 @@
 //	404, pod not there  keep the status; ask again after 1 s, 2 s, 4 s … 5 min, or
 //	                    at once when the watch shows the pod
 //	409, other UID      one GET; a recreated pod's old status is dropped
+//	422                 for a version's first one GET: the patch may have been made
+//	                    for an older object; if it wasn't, as below
 //	422, 403, …         failing: 1 s, 2 s, 4 s … 5 min; a new version cuts it short
 //	429                 wait as long as Retry-After says, at most 5 min
 //	5xx, 401, network,  the pod waits at most 5 s while nothing gets through; if

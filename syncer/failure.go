@@ -4,7 +4,6 @@ package syncer
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -76,7 +75,7 @@ func (w *turn) failed(ctx context.Context, verb string, err error, start time.Ti
 // firstInvalid reports whether the server finds fault with the version's content
 // for the first time.
 func (w *turn) firstInvalid(o outcome) bool {
-	return o.code == http.StatusUnprocessableEntity &&
+	return o.invalid &&
 		(w.track.wait.on != waitRefused || w.track.wait.version != w.entry.Version)
 }
 

@@ -40,6 +40,7 @@ const (
 type outcome struct {
 	class      class
 	fault      fault
+	invalid    bool          // of class classRefused: it is about the content
 	code       int           // HTTP status; 0 if there was no answer
 	reason     string        // one word, as Failing and metrics show it
 	message    string        // the server's text, shortened
@@ -86,7 +87,7 @@ func (o *outcome) fromStatus(s metav1.Status) {
 	case s.Code == http.StatusUnauthorized || s.Code == http.StatusRequestTimeout:
 		o.class = classServer
 	case s.Code >= 400 && s.Code < 500:
-		o.class = classRefused
+		o.class, o.invalid = classRefused, s.Code == http.StatusUnprocessableEntity
 	default:
 		o.class = classServer
 	}
