@@ -18,13 +18,20 @@ type batch struct {
 	foreign     bool // a key is not a journal's
 	end         bool // the last wanted record was seen
 	err         error
-	done        chan struct{}
+	done        bool
 	nanos       int64 // of the last record that was parsed
 	worker
 }
 
 // maxGap is how many bytes between two leaves are read along rather than apart.
 const maxGap = 16 << 10
+
+// reset makes a batch as good as new, but for its memory and what its worker knows.
+func (b *batch) reset() {
+	b.pages, b.records = b.pages[:0], b.records[:0]
+	b.first, b.last, b.nanos = 0, 0, 0
+	b.foreign, b.end, b.err, b.done = false, false, nil, false
+}
 
 // read fills in the records up to the first thing that is not sound.
 func (b *batch) read(s *File, o *Options) (err error) {

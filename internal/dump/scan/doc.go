@@ -3,11 +3,12 @@
 // Package scan reads all events of a sound journal, fast: a few times what the
 // storage engine's own cursor takes, checksums included.
 //
-//	tree of events ──▶ leaf pages in order ──▶ batches ──▶ workers: checksum, parse, keep?
+//	tree of events ──▶ leaf pages in order ──▶ batches ──▶ read on every processor: checksum, parse, keep?
 //	                                              └──────── in order ────────▶ visit
 //
-// It reads the file with plain reads, so its memory is a few batches, whatever
-// the file's size, and a damaged page is bytes that don't fit, never a fault.
+// It maps the file, which is half the price of copying it, and gives mapped pages
+// back as it goes, so its memory stays small whatever the file's size. A file that
+// somebody cuts meanwhile is unsound, no fault.
 //
 // # Promise
 //
@@ -20,6 +21,6 @@
 // # Concurrency
 //
 // Open takes the shared lock that keeps writers out and Close releases it. Scan
-// starts goroutines and has joined them when it returns. A File is not for
+// starts goroutines, has joined them when it returns, and visits on its caller's. A File is not for
 // concurrent use.
 package scan
