@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // Group commit without a goroutine: the caller who finds no commit in flight
@@ -14,10 +15,11 @@ import (
 // those who waited, and hands the lead to one who queued meanwhile.
 
 const (
-	// gatherPasses is how often the leader yields before it takes the batch, as
-	// long as each pass brings more: callers released by the commit before are
-	// just about to append again. BenchmarkAppend shows the difference.
-	gatherPasses = 3
+	// gatherShare is how much of a commit's time the leader may wait, yielding, for
+	// as many callers as the commit before had: those it released are just about
+	// to append again. One caller alone never waits. BenchmarkAppend shows the
+	// difference.
+	gatherShare  = 4
 	maxBatch     = 1024
 	maxBatchByte = 8 << 20
 )
@@ -40,6 +42,9 @@ type queue struct {
 	waiting []*request
 	leading bool
 	closed  bool
+
+	last int           // requests in the batch before
+	took time.Duration // its commit
 }
 
 // Append commits the events as one transaction and returns them with what the
@@ -154,7 +159,10 @@ func (j *Journal) leadCommit(own *request) {
 func (j *Journal) commitBatch() {
 	j.commitMu.Lock()
 	defer j.commitMu.Unlock()
-	j.commit(j.queue.gather())
+	batch := j.queue.gather()
+	began := time.Now()
+	j.commit(batch)
+	j.queue.noteCommit(time.Since(began))
 }
 
 func (r *request) answered() bool {
@@ -170,26 +178,29 @@ func (r *request) answered() bool {
 func (q *queue) gather() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for range gatherPasses {
-		n := len(q.waiting)
+	for began := time.Now(); len(q.waiting) < q.last && time.Since(began) < q.took/gatherShare; {
 		q.mu.Unlock()
 		runtime.Gosched()
 		q.mu.Lock()
-		if len(q.waiting) == n {
-			break
-		}
 	}
 	n, bytes := 0, 0
 	for n < len(q.waiting) && n < maxBatch && (n == 0 || bytes+q.waiting[n].bytes <= maxBatchByte) {
 		bytes += q.waiting[n].bytes
 		n++
 	}
+	q.last = n
 	batch := q.waiting[:n:n]
 	q.waiting = q.waiting[n:]
 	if len(q.waiting) == 0 {
 		q.waiting = nil
 	}
 	return batch
+}
+
+func (q *queue) noteCommit(took time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.took = took
 }
 
 // handOver gives the lead to a caller that waits. It returns true if requests
