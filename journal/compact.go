@@ -96,15 +96,11 @@ func (v *view) compactTo(ctx context.Context, f *os.File) (result CompactResult,
 // A crash leaves the old or the new file, both complete, and at most one
 // temporary file, which the next open removes.
 func (j *Journal) compactAtOpen() error {
-	pre, err := preflight(j.path, branches)
-	if err != nil {
-		return err
-	}
 	info, err := os.Stat(j.path)
 	if err != nil {
 		return err
 	}
-	if info.Size() < compactMinBytes || pre.freeBytes < info.Size()/compactFreeShare {
+	if info.Size() < compactMinBytes || j.freeBytes < info.Size()/compactFreeShare {
 		return nil
 	}
 	var result CompactResult

@@ -203,7 +203,7 @@ func (j *Journal) openEngine() error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.db = db
+	j.db, j.freeBytes = db, pre.freeBytes
 	if j.state.pods == nil { // at open, not at a reopen
 		j.about, j.suspect, j.copyNumber = a, pre.suspect, pre.copied
 	}

@@ -211,31 +211,36 @@ func (c *treeCheck) children(id uint64, page []byte, keys keyRange, level int, d
 	if count == 0 {
 		c.problem(id, "branch without children")
 	}
-	type child struct {
-		id   uint64
-		keys keyRange
-	}
-	var list []child
-	for i := range min(count, (len(page)-pageHeaderSize)/leafElement) {
-		id := le.Uint64(page[pageHeaderSize+i*leafElement+8:])
-		if c.use(id, 1, "tree") {
-			list = append(list, child{id, keyRange{branchKey(page, i), keys.below}})
-			if n := len(list); n > 1 {
-				list[n-2].keys.below = list[n-1].keys.from
+	n := min(count, (len(page)-pageHeaderSize)/leafElement)
+	childOf := func(i int) uint64 { return le.Uint64(page[pageHeaderSize+i*leafElement+8:]) }
+	var twice map[int]bool // not ours to walk
+	for i := range n {
+		if !c.use(childOf(i), 1, "tree") {
+			if twice == nil {
+				twice = map[int]bool{}
 			}
+			twice[i] = true
 		}
 	}
-	for i := 0; i < len(list); i++ {
-		page, err := c.page(list[i].id)
+	for i := 0; i < n; i++ {
+		if twice[i] {
+			continue
+		}
+		id := childOf(i)
+		child, err := c.page(id)
 		if err != nil {
-			c.problem(list[i].id, "%w", err)
+			c.problem(id, "%w", err)
 			continue
 		}
-		if d == branches && le.Uint16(page[8:]) == leafPage && i < len(list)-1 && !c.holdsBuckets(page) {
-			i = len(list) - 2 // on to the last
+		if d == branches && le.Uint16(child[8:]) == leafPage && i < n-1 && !c.holdsBuckets(child) {
+			i = n - 2 // on to the last
 			continue
 		}
-		c.subtree(list[i].id, page, list[i].keys, level+1, d)
+		below := keys.below
+		if i < n-1 {
+			below = branchKey(page, i+1)
+		}
+		c.subtree(id, child, keyRange{branchKey(page, i), below}, level+1, d)
 	}
 }
 
