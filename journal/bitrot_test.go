@@ -4,11 +4,13 @@ package journal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -315,4 +317,50 @@ func TestG8_DamageWhileRunning(t *testing.T) {
 		r.Close()
 	}
 	t.Logf("%d pages damaged while the journal was open: %d named, %d of them by refusing to write, %d harmless", rounds, named, refused, harmless)
+}
+
+// TestG8_TrimMeetsABucket: one bit makes an old event a bucket to the engine, which
+// then refuses to delete it. That is damage too, and named as such.
+func TestG8_TrimMeetsABucket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), FileName)
+	j, err := Open(path, Options{Retention: Retention{MaxEvents: 5000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		mustAppend(t, j, set("pod-a", fmt.Sprint(i)), set("pod-b", fmt.Sprint(i)), set("pod-c", strings.Repeat("x", 900)))
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	image, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	le, changed := binary.LittleEndian, 0
+	for at := 0; at < len(image); at += os.Getpagesize() {
+		page := image[at : at+os.Getpagesize()]
+		if le.Uint16(page[8:]) != leafPage {
+			continue
+		}
+		element := page[pageHeaderSize:]
+		if key := element[le.Uint32(element[4:]):]; le.Uint32(element[8:]) == 8 && binary.BigEndian.Uint64(key) > 60 && binary.BigEndian.Uint64(key) < 150 {
+			le.PutUint32(element, bucketElement)
+			changed++
+		}
+	}
+	if changed == 0 {
+		t.Fatal("no such leaf page")
+	}
+	if err := os.WriteFile(path, image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Opening commits, and with that trims.
+	j, err = Open(path, Options{Retention: Retention{MaxEvents: 50}})
+	if !errors.Is(err, ErrCorrupt) {
+		t.Errorf("got %v, want %v", err, ErrCorrupt)
+	}
+	if err == nil {
+		j.Close()
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // bbolt answers damage with a panic, a memory fault or wrong data, rarely with
@@ -190,7 +192,7 @@ func readMetas(f io.ReaderAt) (metas []boltMeta, errs []error) {
 	return metas, errs
 }
 
-// guard turns bbolt's panics and memory faults into errors.
+// guard turns panics, memory faults and signs of damage in bbolt into errors.
 func guard(path string, fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -198,7 +200,12 @@ func guard(path string, fn func() error) (err error) {
 			err = &CorruptError{Path: path, Kind: ErrCorrupt, Err: &panicError{p}, Hint: hintVerify}
 		}
 	}()
-	return withCause(fn())
+	err = withCause(fn())
+	// No bucket of a journal holds a bucket; where the engine meets one, a bit is wrong.
+	if errors.Is(err, bolterrors.ErrIncompatibleValue) {
+		err = &CorruptError{Path: path, Kind: ErrCorrupt, Err: fmt.Errorf("storage engine: %w", err), Hint: hintVerify}
+	}
+	return err
 }
 
 // panicError is what bbolt panicked with. After one, its handle is not to be
