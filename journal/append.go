@@ -15,11 +15,13 @@ import (
 // those who waited, and hands the lead to one who queued meanwhile.
 
 const (
-	// gatherShare is how much of a commit's time the leader may wait, yielding, for
-	// as many callers as the commit before had: those it released are just about
-	// to append again. One caller alone never waits. BenchmarkAppend shows the
+	// The leader may wait, yielding, for as many callers as the commit before had:
+	// those it released are just about to append again. One caller alone never
+	// waits, others a share of what a commit takes. BenchmarkAppend shows the
 	// difference.
 	gatherShare  = 4
+	gatherTime   = 500 * time.Microsecond
+	gatherPasses = 10_000 // where the clock stands still while somebody runs
 	maxBatch     = 1024
 	maxBatchByte = 8 << 20
 )
@@ -178,7 +180,8 @@ func (r *request) answered() bool {
 func (q *queue) gather() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for began := time.Now(); len(q.waiting) < q.last && time.Since(began) < q.took/gatherShare; {
+	patience, began := min(q.took/gatherShare, gatherTime), time.Now()
+	for pass := 0; len(q.waiting) < q.last && time.Since(began) < patience && pass < gatherPasses; pass++ {
 		q.mu.Unlock()
 		runtime.Gosched()
 		q.mu.Lock()
