@@ -76,6 +76,9 @@ func (v *view) compactTo(ctx context.Context, f *os.File) (result CompactResult,
 	if err := errors.Join(err, guard(temp, dst.Close), hold(f)); err != nil {
 		return result, err
 	}
+	if err := fit(f); err != nil {
+		return result, err
+	}
 	if v.copyNumber != 0 { // still the copy that it was
 		if err := errors.Join(stamp(f, v.copyNumber), f.Sync()); err != nil {
 			return result, err

@@ -154,3 +154,29 @@ func TestCompactToAnotherFile(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestCompactFits: a copy is no larger than what is in it, however small that is.
+func TestCompactFits(t *testing.T) {
+	for _, n := range []int{2, 300, 5000} {
+		path := filled(t, n)
+		j, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tight := filepath.Join(t.TempDir(), "tight")
+		if err := errors.Join(j.Snapshot(t.Context(), tight), j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		result, err := Compact(t.Context(), tight, tight+".compacted")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.After > result.Before {
+			t.Errorf("%d events: %d bytes are compacted to %d", n, result.Before, result.After)
+		}
+		_, salvaged := salvage(t, tight)
+		if info, err := os.Stat(salvaged); err != nil || info.Size() > 2*result.Before {
+			t.Errorf("%d events: %d bytes are salvaged to %v, %v", n, result.Before, info.Size(), err)
+		}
+	}
+}

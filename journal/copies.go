@@ -196,7 +196,12 @@ func writeMark(path string, s markState) (replaced bool, err error) {
 var errMarkText = errors.New("the mark says no more than that there is a journal")
 
 func readMark(path string) (s markState, err error) {
-	b, err := os.ReadFile(path + MarkSuffix)
+	f, err := openRegular(path + MarkSuffix)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
 	if err != nil {
 		return s, err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"os"
 	"runtime/debug"
 
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -99,17 +98,14 @@ func (p preflightResult) safeForReading(path string) error {
 
 // preflight refuses files that bbolt would crash on or initialise anew.
 func preflight(path string, d depth) (preflightResult, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
-		return preflightResult{}, fmt.Errorf("open journal: %w", err)
+		return preflightResult{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return preflightResult{}, fmt.Errorf("open journal: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return preflightResult{}, &CorruptError{Path: path, Kind: ErrNotJournal, Err: errors.New("not a regular file")}
 	}
 	if info.Size() == 0 {
 		return preflightResult{}, &CorruptError{Path: path, Kind: ErrEmpty, Hint: hintRestore}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 )
 
 func TestCreate(t *testing.T) {
@@ -135,7 +136,9 @@ func TestG8_RefusedFiles(t *testing.T) {
 			return tx.Bucket(bucketEvents).Put(sequenceKey(51), []byte(`"}"}"}`))
 		}), ErrCorrupt, "sequence 51"},
 		{"newest event missing", inBolt(func(tx *bolt.Tx) error { return tx.Bucket(bucketEvents).Delete(sequenceKey(51)) }), ErrCorrupt, "sequence 51"},
-		{"directory", func(t *testing.T) string { return t.TempDir() }, ErrNotJournal, "not a regular file"},
+		{"directory", func(t *testing.T) string { return t.TempDir() }, ErrNotJournal, "a directory, not a regular file"},
+		{"named pipe", namedPipe, ErrNotJournal, "a named pipe, not a regular file"},
+		{"device", func(*testing.T) string { return os.DevNull }, ErrNotJournal, "a device, not a regular file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -156,6 +159,11 @@ func TestG8_RefusedFiles(t *testing.T) {
 			if !errors.Is(err, tt.want) {
 				t.Errorf("reading: %v", err)
 			}
+			if strings.Contains(tt.text, "regular file") {
+				if _, err := Salvage(t.Context(), path, filepath.Join(t.TempDir(), "out")); !errors.Is(err, tt.want) {
+					t.Errorf("salvage: %v", err)
+				}
+			}
 			if after := digest(path); after != before {
 				t.Error("the file changed")
 			}
@@ -163,7 +171,20 @@ func TestG8_RefusedFiles(t *testing.T) {
 	}
 }
 
+// namedPipe would have whoever opens it wait for ever.
+func namedPipe(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), FileName)
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// digest of what is no regular file is that of nothing.
 func digest(path string) [32]byte {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return sha256.Sum256(nil)
+	}
 	b, _ := os.ReadFile(path)
 	return sha256.Sum256(b)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
 // Reading a file page by page, without its tree: what salvage does when the
@@ -32,9 +31,9 @@ const (
 // scanPages visits all keys and values of all leaf pages, those of free pages
 // included. The slices are valid only during the call.
 func scanPages(ctx context.Context, path string, m *meter, visit func(key, value []byte)) error {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
-		return fmt.Errorf("salvage: %w", err)
+		return err
 	}
 	defer f.Close()
 	info, err := f.Stat()

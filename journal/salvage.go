@@ -26,6 +26,9 @@ type SalvageResult struct {
 	Lost    []SequenceRange `json:"lost,omitempty"` // not found at all
 	// LostEvents counts the sequences in Lost.
 	LostEvents uint64 `json:"lostEvents"`
+	// LostKept is how many events at least are missing among those that retention
+	// had spared while it trimmed their neighbours. Which, nothing tells.
+	LostKept uint64 `json:"lostKept,omitempty"`
 	// LostPods are those whose newest event is known of and not found: they come
 	// back with an older status, or not at all.
 	LostPods []types.UID `json:"lostPods,omitempty"`
@@ -122,7 +125,7 @@ func refuseNewer(path string) error {
 // versions only grow.
 type salvager struct {
 	about   about
-	head    head // highest values that any head record has
+	head    head // highest values that any head record has, and Events of the newest
 	events  map[Sequence]candidate
 	index   map[types.UID]podIndex
 	acks    map[types.UID]Ack
@@ -162,7 +165,10 @@ func (s *salvager) visit(key, value []byte) {
 		return
 	case string(keyHead):
 		if h, err := decodeHead(value); err == nil {
-			s.head.Sequence, s.head.Epoch = max(s.head.Sequence, h.Sequence), max(s.head.Epoch, h.Epoch)
+			if h.Sequence > s.head.Sequence || h.Sequence == s.head.Sequence && h.Events < s.head.Events {
+				s.head.Sequence, s.head.Events = h.Sequence, h.Events
+			}
+			s.head.Epoch = max(s.head.Epoch, h.Epoch)
 			s.head.Horizon, s.head.Floor = max(s.head.Horizon, h.Horizon), max(s.head.Floor, h.Floor)
 		}
 		return
@@ -212,7 +218,7 @@ func (s *salvager) writeTo(ctx context.Context, f *os.File) error {
 	if err := errors.Join(s.write(ctx, f.Name()), hold(f)); err != nil {
 		return err
 	}
-	return errors.Join(stampCopy(f), f.Sync())
+	return errors.Join(stampCopy(f), fit(f))
 }
 
 func (s *salvager) write(ctx context.Context, path string) error {
@@ -286,7 +292,7 @@ func (s *salvager) listOpening(tx *bolt.Tx, key []byte, e Epoch) error {
 }
 
 // countLost names the gaps that retention does not explain, up to where a head
-// record says the journal went.
+// record says the journal went, and counts what is missing besides.
 func (s *salvager) countLost(sequences []Sequence, top Sequence) {
 	last := s.head.Horizon
 	gap := func(next Sequence) {
@@ -300,19 +306,33 @@ func (s *salvager) countLost(sequences []Sequence, top Sequence) {
 		gap(seq)
 	}
 	gap(top + 1)
+	// An event above the head makes it an old one, which counts what was trimmed since.
+	found, newest := uint64(len(sequences))+s.result.LostEvents, sequences[len(sequences)-1]
+	if newest <= s.head.Sequence && found < s.head.Events {
+		s.result.LostKept = s.head.Events - found
+	}
+}
+
+// horizon is where the gaps end that are known of.
+func (s *salvager) horizon() Sequence {
+	if n := len(s.result.Lost); n > 0 {
+		return max(s.head.Horizon, s.result.Lost[n-1].To)
+	}
+	return s.head.Horizon
 }
 
 // lostPods compares the index with what was found, and returns how many versions
 // each pod must skip so that none is given away twice.
 func (s *salvager) lostPods(h *head, pods map[types.UID]podIndex) Version {
-	skip := Version(s.result.LostEvents) + 1 // that the last event was the last, nothing proves
+	lost := Version(s.result.LostEvents + s.result.LostKept)
+	skip := lost + 1 // that the last event was the last, nothing proves
 	for uid, known := range s.index {
 		found, ok := pods[uid]
 		if known.Version <= found.Version {
 			continue
 		}
 		if ok {
-			skip = max(skip, known.Version-found.Version+Version(s.result.LostEvents)+1)
+			skip = max(skip, known.Version-found.Version+lost+1)
 		} else {
 			h.Floor = max(h.Floor, known.Version)
 		}
@@ -331,12 +351,12 @@ func (s *salvager) finish(tx *bolt.Tx, h head, pods map[types.UID]podIndex, skip
 	h.Epoch++
 	h.distrust(h.Sequence, skip)
 	note := Event{Kind: KindOpened, Sequence: h.Sequence, Epoch: h.Epoch, Time: time.Now().UTC(),
-		Attributes: map[string]string{AttrSuspect: "true", AttrSalvaged: strconv.FormatUint(s.result.LostEvents, 10), AttrClean: "false"}}
+		Attributes: map[string]string{AttrSuspect: "true", AttrSalvaged: strconv.FormatUint(s.result.LostEvents+s.result.LostKept, 10), AttrClean: "false"}}
 	key := sequenceKey(h.Sequence)
 	value := encodeRecord(w, key, &note, payload{})
 	h.Events++
 	h.Bytes += uint64(len(value))
-	h.Horizon, h.Indexed = h.Sequence, h.Sequence // what is missing below is known to be
+	h.Horizon, h.Indexed = s.horizon(), h.Sequence
 	if err := tx.Bucket(bucketEvents).Put(key, value); err != nil {
 		return err
 	}

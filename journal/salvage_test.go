@@ -110,6 +110,52 @@ func TestSalvageMiddleGap(t *testing.T) {
 	}
 }
 
+// TestSalvageAgain: what is salvaged is a journal like any other. History in it
+// counts as complete but for the gaps, and what it loses is named in its turn.
+func TestSalvageAgain(t *testing.T) {
+	horizon := func(path string) Sequence {
+		r, err := OpenReadOnly(path, ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		s, err := r.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Horizon
+	}
+	lose := func(path string, i int) {
+		patch(t, path, func(b []byte) []byte {
+			clear(b[bytes.Index(b, []byte(marker(i)))&^4095:][:4096])
+			return b
+		})
+	}
+	_, out := salvage(t, filled(t, 900))
+	if got := horizon(out); got != 0 {
+		t.Errorf("trimmed up to %d, of a journal from which nothing was trimmed", got)
+	}
+	lose(out, 450)
+	first, out := salvage(t, out)
+	if first.LostEvents == 0 || len(first.Lost) != 1 {
+		t.Fatalf("got %+v", first)
+	}
+	if got, want := horizon(out), first.Lost[0].To; got != want {
+		t.Errorf("trimmed up to %d, want %d, where the gap ends", got, want)
+	}
+	lose(out, 890)
+	second, out := salvage(t, out)
+	if second.LostEvents == 0 || second.LostKept != 0 || second.Lost[0].From <= first.Lost[0].To {
+		t.Errorf("got %+v", second)
+	}
+	lose(out, 100) // before a gap that is known of
+	third, out := salvage(t, out)
+	if third.LostEvents != 0 || third.LostKept == 0 || third.LostKept != uint64(second.Events+1-third.Events) {
+		t.Errorf("got %+v, want the %d events of %d that are not there", third, second.Events+1-third.Events, second.Events+1)
+	}
+	open(t, out, Options{})
+}
+
 func TestSalvageWithoutTree(t *testing.T) {
 	path := filled(t, 200)
 	patch(t, path, func(b []byte) []byte { clear(b[:8192]); return b }) // both meta pages

@@ -43,6 +43,16 @@ func hold(f *os.File) error { return ignoreUnsupported(unix.Flock(int(f.Fd()), u
 
 func letGo(f *os.File) error { return ignoreUnsupported(unix.Flock(int(f.Fd()), unix.LOCK_UN)) }
 
+// fit cuts off what the engine has taken in advance and not used.
+func fit(f *os.File) error {
+	metas, errs := readMetas(f)
+	if len(metas) != 2 {
+		return errors.Join(errs...)
+	}
+	pages := max(metas[0].highWater, metas[1].highWater)
+	return errors.Join(f.Truncate(int64(pages)*int64(metas[0].pageSize)), f.Sync())
+}
+
 func ignoreUnsupported(err error) error {
 	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.ENOSYS) {
 		return nil

@@ -54,6 +54,9 @@ func (f *common) salvage(ctx context.Context, std *streams, src, dst string) err
 	for _, r := range result.Lost {
 		complain(std.err, fmt.Sprintf("%s: sequences %d to %d are lost", src, r.From, r.To))
 	}
+	if n := result.LostKept; n > 0 {
+		complain(std.err, fmt.Sprintf("%s: of the events that retention had kept before, at least %d are lost; which, nothing tells", src, n))
+	}
 	if result.EndUnknown {
 		complain(std.err, src+": no head record was found; newer events may be missing without a trace")
 	}
@@ -67,7 +70,7 @@ func (f *common) salvage(ctx context.Context, std *streams, src, dst string) err
 		return out.writeOne(result)
 	}
 	text := fmt.Sprintf("%s: %d events, %d pods, %d acks, %d objects; %d events lost", dst,
-		result.Events, result.Pods, result.Acks, result.Objects, result.LostEvents)
+		result.Events, result.Pods, result.Acks, result.Objects, result.LostEvents+result.LostKept)
 	if n := len(result.LostObjects); n > 0 {
 		text += fmt.Sprintf(", %d objects left out", n)
 	}
