@@ -14,10 +14,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusstore/statusstore/internal/fakeapi"
 	"github.com/statusstore/statusstore/internal/httpapi"
 	"github.com/statusstore/statusstore/journal"
 )
@@ -222,6 +224,9 @@ func TestC59(t *testing.T) {
 	wantMode(path+journal.MarkSuffix, 0o600)
 	wantMode(r.socket, 0o600)
 	r.stop()
+	wantMode(dir, 0o700)
+	wantMode(path, 0o600)
+	wantMode(path+journal.MarkSuffix, 0o600)
 
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
@@ -318,19 +323,29 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// C61: keeps control characters of pods and clients out of the log, at the start too.
+// C61: keeps control characters of pods and clients out of the log, at the start
+// too, when the server refuses a status and quotes it.
 func TestC61_Log(t *testing.T) {
+	odd := "ok\x1b]52;c;QUJD\x07\x1b[2J\x7f\u009b31m"
+	api, kubeconfig := newAPI(t, newPod(0))
+	api.Inject(fakeapi.Fault{Match: fakeapi.Match{Verbs: []fakeapi.Verb{fakeapi.Patch}}, Code: http.StatusUnprocessableEntity, Message: "no such message: " + odd + "two\r\nlines"})
 	c := configFor(shortDir(t))
-	odd := "ok\x1b]52;c;QUJD\x07\x1b[2J"
+	c.Kubeconfig = kubeconfig
 	for range 2 {
 		r := start(t, c)
 		r.set(newPod(0, message(odd), func(p *v1.Pod) { p.Status.Reason = "two\r\nlines" }))
 		if code, _, err := r.try(http.MethodPut, httpapi.PodStatusPath("default", "web-1"), newPod(1, func(p *v1.Pod) { p.Status.Phase = v1.PodPhase(odd) })); err != nil || code < 400 {
 			t.Errorf("got %d, %v", code, err)
 		}
+		eventually(t, 10*time.Second, func() bool { return strings.Contains(r.log.String(), "pod is put aside") })
 		r.stop()
 		if i := strings.IndexFunc(r.log.String(), func(c rune) bool { return c < ' ' && c != '\n' || c >= 0x7f && c <= 0x9f }); i >= 0 {
 			t.Errorf("a control character in the log: %q", r.log.String()[max(0, i-40):])
+		}
+		for line := range strings.Lines(r.log.String()) {
+			if strings.Contains(line, "pod is put aside") && (!strings.Contains(line, `ok\x1b]52;c;QUJD\a\x1b[2J`) || !strings.Contains(line, `two\r\nlines`)) {
+				t.Errorf("the text is not to be recognised, or not in one line: %s", line)
+			}
 		}
 	}
 }

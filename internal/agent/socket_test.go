@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -134,48 +135,80 @@ func connect(path string) (fd int, err error) {
 func TestC60(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
-	dir, err := os.MkdirTemp("", "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { // only the socket's own mode protects it
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "s")
-	var stop atomic.Bool
-	var tries, got, present int
-	done := asNobody(t, func() {
-		for !stop.Load() {
-			tries++
-			fd, err := connect(path)
-			switch {
-			case err == nil:
-				got++
-				unix.Close(fd)
-			case errors.Is(err, unix.EACCES):
-				present++
+	// besieged restarts what listens, while only the mode of the socket, which must
+	// be one of these at all times, keeps another user out.
+	besieged := func(t *testing.T, path string, modes []uint32, restart func()) {
+		t.Helper()
+		for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
 			}
 		}
+		var stop atomic.Bool
+		defer stop.Store(true)
+		var tries, got, present int
+		odd := make(map[uint32]int)
+		done := asNobody(t, func() {
+			for !stop.Load() {
+				tries++
+				var info unix.Stat_t
+				if err := unix.Lstat(path, &info); err == nil && !slices.Contains(modes, info.Mode&0o7777) {
+					odd[info.Mode&0o7777]++
+				}
+				fd, err := connect(path)
+				switch {
+				case err == nil:
+					got++
+					unix.Close(fd)
+				case errors.Is(err, unix.EACCES):
+					present++
+				}
+			}
+		})
+		for range 100 {
+			restart()
+		}
+		stop.Store(true)
+		<-done
+		if got > 0 || len(odd) > 0 {
+			t.Errorf("in %d tries another user connected %d times, and saw these modes, and how often: %o", tries, got, odd)
+		}
+		if present == 0 {
+			t.Errorf("the other user never met the socket in %d tries", tries)
+		}
+	}
+	for name, tt := range map[string]struct {
+		access access
+		modes  []uint32
+	}{
+		"own user": {access{group: -1}, []uint32{0o600}},
+		"group":    {access{group: 12345}, []uint32{0o600, 0o660}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := shortDir(t)
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, "s")
+			besieged(t, path, tt.modes, func() {
+				s, err := listenSocket(t.Context(), path, tt.access)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Millisecond) // gives the other user a chance
+				if err := errors.Join(s.Close(), s.remove()); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+	t.Run("agent", func(t *testing.T) {
+		c := configFor(shortDir(t))
+		r := start(t, c)
+		r.set(newPod(0))
+		r.stop()
+		besieged(t, r.socket, []uint32{0o600}, func() { start(t, c).stop() })
 	})
-	for range 100 {
-		s, err := listenSocket(t.Context(), path, access{group: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Millisecond) // gives the other user a chance
-		if err := errors.Join(s.Close(), s.remove()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stop.Store(true)
-	<-done
-	if got > 0 {
-		t.Errorf("another user connected %d times in %d tries", got, tries)
-	}
-	if present == 0 {
-		t.Errorf("the other user never met the socket in %d tries", tries)
-	}
 }
 
 // C60: opens the socket's mode: the credentials still keep others out.
