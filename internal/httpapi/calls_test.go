@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusstore/statusstore/internal/wire"
 	"github.com/statusstore/statusstore/journal"
@@ -21,24 +22,53 @@ import (
 // C07: sends readiness before the first status, and after it.
 func TestC07(t *testing.T) {
 	s := newStore(t)
-	body := `{"containerID":"containerd://c1","ready":true}`
-	s.do(http.MethodPost, ReadinessPath("uid-a"), body).into(t, http.StatusNotFound, nil)
+	set := func(containerID string) reply {
+		return s.do(http.MethodPost, ReadinessPath("uid-a"), `{"containerID":"`+containerID+`","ready":true}`)
+	}
+	unknown := func(containerID, kind, word string) {
+		t.Helper()
+		head := s.head()
+		var answer metav1.Status
+		set(containerID).into(t, http.StatusNotFound, &answer)
+		if answer.Reason != metav1.StatusReasonNotFound || answer.Details == nil || answer.Details.Kind != kind || !strings.Contains(answer.Message, word) {
+			t.Errorf("%s: got %+v, want NotFound of %s", containerID, answer, kind)
+		}
+		s.wantHead(head)
+	}
+	unknown("containerd://c1", "pods", "uid-a")
 	s.wantHead(1)
+	if n := len(s.manager.Entries()); n != 0 {
+		t.Errorf("%d pods are stored, want none", n)
+	}
+	// The caller tries again after the first status, which says not ready.
 	s.mustSet(newPod("web-0", "uid-a", func(p *v1.Pod) {
 		p.Status.ContainerStatuses[0].Ready = false
-		p.Status.Conditions = nil
+		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse}, {Type: v1.ContainersReady, Status: v1.ConditionFalse}}
 	}))
-	r := s.do(http.MethodPost, ReadinessPath("uid-a"), body)
+	unknown("containerd://other", "containers", "containerd://other")
+	s.wantHead(2)
+	r := set("containerd://c1")
 	var got CallResult
 	r.into(t, http.StatusOK, &got)
 	if got.Outcome != OutcomeApplied || got.Version != 2 || number(t, r.header, HeaderVersion) != 2 {
 		t.Errorf("got %+v", got)
 	}
-	status, _ := s.manager.GetPodStatus("uid-a")
-	if !status.ContainerStatuses[0].Ready {
-		t.Error("the container is not ready")
+	var pod v1.Pod
+	r = s.do(http.MethodGet, PodPath("default", "web-0"), "")
+	r.into(t, http.StatusOK, &pod)
+	if !pod.Status.ContainerStatuses[0].Ready || number(t, r.header, HeaderVersion) != 2 {
+		t.Errorf("got %+v, version %s; want app ready, version 2", pod.Status.ContainerStatuses[0], r.header.Get(HeaderVersion))
 	}
-	s.do(http.MethodPost, ReadinessPath("uid-a"), body).into(t, http.StatusOK, &got)
+	for _, c := range pod.Status.Conditions {
+		if (c.Type == v1.PodReady || c.Type == v1.ContainersReady) && c.Status != v1.ConditionTrue {
+			t.Errorf("condition %s is %s, want True", c.Type, c.Status)
+		}
+	}
+	if n := len(pod.Status.Conditions); n < 2 {
+		t.Errorf("got %d conditions", n)
+	}
+	unknown("containerd://other", "containers", "containerd://other")
+	set("containerd://c1").into(t, http.StatusOK, &got)
 	if got.Outcome != OutcomeUnchanged || got.Version != 2 {
 		t.Errorf("again: got %+v", got)
 	}
