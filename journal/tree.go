@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // The engine follows page numbers without doubt: a cycle ends in a stack
@@ -66,6 +67,9 @@ type treeCheck struct {
 	depth    depth
 	used     []uint64 // bit per page
 	problems []error
+
+	leafLevel int    // at depth branches, once the first leaf is met
+	lowest    []byte // memory for branch pages right above leaf pages, one at a time
 }
 
 // checkTree returns what is wrong with the structure. With problems that are
@@ -109,8 +113,11 @@ func (c *treeCheck) use(id, n uint64, what string) bool {
 
 // page reads a page whole, the pages that it flows over into included.
 func (c *treeCheck) page(id uint64) ([]byte, error) {
-	size := int64(c.meta.pageSize)
-	page := make([]byte, size)
+	return c.pageInto(make([]byte, c.meta.pageSize), id)
+}
+
+func (c *treeCheck) pageInto(page []byte, id uint64) ([]byte, error) {
+	size := int64(len(page))
 	if _, err := c.f.ReadAt(page, int64(id)*size); err != nil {
 		return nil, err
 	}
@@ -126,7 +133,7 @@ func (c *treeCheck) page(id uint64) ([]byte, error) {
 	case overflow >= c.meta.highWater-id:
 		return nil, fmt.Errorf("it flows over into %d pages", overflow)
 	case overflow > 0:
-		page = append(page, make([]byte, int64(overflow)*size)...)
+		page = append(slices.Clip(page), make([]byte, int64(overflow)*size)...)
 		if _, err := c.f.ReadAt(page, int64(id)*size); err != nil {
 			return nil, err
 		}
@@ -196,15 +203,18 @@ func (c *treeCheck) nested(id uint64, name, value []byte, level int) {
 	}
 	d := leaves
 	if string(name) == string(bucketEvents) {
+		level, lowest := c.leafLevel, c.lowest // other programs may have one of that name in theirs
+		defer func() { c.leafLevel, c.lowest = level, lowest }()
+		c.leafLevel, c.lowest = 0, make([]byte, c.meta.pageSize)
 		d = c.depth
 	}
 	c.subtree(root, page, keyRange{}, level+1, d)
 }
 
 // children claims all children of a branch page, then walks those that must be
-// read. All children of a branch are of one kind in a sound tree, so at depth
-// branches the first one tells; of leaf pages the last is read all the same,
-// since the next append goes there.
+// read. All leaf pages of a sound tree are on one level, so at depth branches the
+// first one tells which; besides it the last one of all is read, since the next
+// append goes there.
 func (c *treeCheck) children(id uint64, page []byte, keys keyRange, level int, d depth) {
 	le := binary.LittleEndian
 	count := int(le.Uint16(page[10:]))
@@ -222,17 +232,32 @@ func (c *treeCheck) children(id uint64, page []byte, keys keyRange, level int, d
 			twice[i] = true
 		}
 	}
-	for i := 0; i < n; i++ {
+	first := 0
+	if d == branches && level+1 == c.leafLevel {
+		first = n
+		if keys.below == nil {
+			first = n - 1
+		}
+	}
+	for i := first; i < n; i++ {
 		if twice[i] {
 			continue
 		}
 		id := childOf(i)
-		child, err := c.page(id)
+		memory := c.lowest
+		if d != branches || level+2 != c.leafLevel {
+			memory = make([]byte, c.meta.pageSize)
+		}
+		child, err := c.pageInto(memory, id)
 		if err != nil {
 			c.problem(id, "%w", err)
 			continue
 		}
 		if d == branches && le.Uint16(child[8:]) == leafPage && i < n-1 && !c.holdsBuckets(child) {
+			c.leafLevel = level + 1
+			if keys.below != nil {
+				break
+			}
 			i = n - 2 // on to the last
 			continue
 		}

@@ -3,9 +3,11 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -178,5 +180,57 @@ func TestCompactRefusesDamage(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("left behind: %v", entries)
+	}
+}
+
+// TestG8_BranchDamage: every branch page of the history is checked at each open,
+// also those that nothing leads to but others of their kind.
+func TestG8_BranchDamage(t *testing.T) {
+	le := binary.LittleEndian
+	path := filled(t, 20_000)
+	original, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lowest := []int{} // offsets of the branch pages right above leaf pages
+	root := pageOf(t, original, bucketEvents)
+	for i := range int(le.Uint16(original[root+10:])) {
+		child := int(le.Uint64(original[root+pageHeaderSize+i*leafElement+8:])) * 4096
+		if le.Uint16(original[child+8:]) != branchPage {
+			t.Fatal("the tree has two levels only")
+		}
+		lowest = append(lowest, child)
+	}
+	if len(lowest) < 3 {
+		t.Fatalf("%d branch pages", len(lowest))
+	}
+	changes := map[string]func(page []byte, element int){
+		"a child that is another's": func(page []byte, i int) { // of the element before
+			le.PutUint64(page[pageHeaderSize+i*leafElement+8:], le.Uint64(page[pageHeaderSize+(i-1)*leafElement+8:]))
+		},
+		"a cycle": func(page []byte, i int) { le.PutUint64(page[pageHeaderSize+i*leafElement+8:], le.Uint64(page)) },
+		"a key out of order": func(page []byte, i int) {
+			clear(branchKey(page, i))
+		},
+		"too few elements": func(page []byte, i int) { le.PutUint16(page[10:], uint16(i)) },
+		"a size":           func(page []byte, i int) { page[pageHeaderSize+i*leafElement+4] ^= 1 },
+		"a number":         func(page []byte, _ int) { page[0] ^= 1 },
+	}
+	damaged := filepath.Join(t.TempDir(), FileName)
+	for name, change := range changes {
+		for _, at := range lowest {
+			b := bytes.Clone(original)
+			count := int(le.Uint16(b[at+10:]))
+			change(b[at:][:4096], 1+count/2)
+			if err := os.WriteFile(damaged, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if j, err := Open(damaged, Options{}); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s, page %d of %d: got %v", name, at/4096, len(lowest), err)
+				if err == nil {
+					j.Close()
+				}
+			}
+		}
 	}
 }
