@@ -34,6 +34,9 @@ func newClient(c Config) (kubernetes.Interface, string, error) {
 func restConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if clientcmd.IsEmptyConfig(err) { // its remedy is a variable that nobody reads here
+			return nil, fmt.Errorf("kubeconfig %s names no cluster; give --kubeconfig a file that kubectl can use", kubeconfig)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
 		}

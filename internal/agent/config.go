@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -134,6 +135,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Ready == nil {
 		c.Ready = func(string) {}
+	}
+	if q := float64(c.QPS); math.IsNaN(q) || math.IsInf(q, 0) {
+		err = errors.Join(err, fmt.Errorf("%w: --qps %v is no number; negative is no limit", ErrConfig, q))
 	}
 	if c.QPS == 0 {
 		c.QPS = defaultQPS

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/statusstore/statusstore/internal/httpapi"
 )
 
 // checkListen looks at the address for readers. Anybody who can connect can read,
@@ -74,6 +76,18 @@ func localNames(next http.Handler) http.Handler {
 			return
 		}
 		forbid(w, fmt.Sprintf("the host %q is not this machine", r.Host))
+	})
+}
+
+// unprivileged keeps from whoever can connect what readers of the socket don't get
+// either.
+func unprivileged(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if httpapi.Privileged(r.URL.Path) {
+			forbid(w, r.URL.Path+" is not for reading over TCP; use the agent's socket")
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -291,6 +292,8 @@ func TestConfig(t *testing.T) {
 		{"no data directory", func(c *Config) { c.DataDir = "" }},
 		{"mode", func(c *Config) { c.Mode = "x" }},
 		{"negative workers", func(c *Config) { c.Workers = -1 }},
+		{"rate that is no number", func(c *Config) { c.QPS = float32(math.NaN()) }},
+		{"rate without end", func(c *Config) { c.QPS = float32(math.Inf(1)) }},
 		{"negative timeout", func(c *Config) { c.DrainTimeout = -1 }},
 		{"record without API server", func(c *Config) { c.Mode = ModeRecord }},
 		{"all nodes in manage mode", func(c *Config) { c.Node, c.AllNodes = "", true }},
@@ -346,6 +349,21 @@ func TestC61_Log(t *testing.T) {
 			if strings.Contains(line, "pod is put aside") && (!strings.Contains(line, `ok\x1b]52;c;QUJD\a\x1b[2J`) || !strings.Contains(line, `two\r\nlines`)) {
 				t.Errorf("the text is not to be recognised, or not in one line: %s", line)
 			}
+		}
+	}
+}
+
+// TestOpen_EmptyKubeconfig: the message is of what can be done about it here.
+func TestOpen_EmptyKubeconfig(t *testing.T) {
+	for _, content := range []string{"", "apiVersion: v1\nkind: Config\n"} {
+		c := configFor(shortDir(t))
+		c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+		if err := os.WriteFile(c.Kubeconfig, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Run(t.Context(), c)
+		if err == nil || !strings.Contains(err.Error(), c.Kubeconfig+" names no cluster") || strings.Contains(err.Error(), "KUBERNETES_MASTER") {
+			t.Errorf("%q: got %v", content, err)
 		}
 	}
 }

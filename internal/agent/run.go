@@ -146,7 +146,7 @@ func (a *agent) listen(ctx context.Context, who access, tcp net.Listener, metric
 	if o.ReadOnly == "" {
 		o.ReadOnly = "over TCP the agent is read-only; use its socket"
 	}
-	handler := httpapi.New(o)
+	handler := unprivileged(httpapi.New(o))
 	if !a.ListenRemote {
 		handler = localNames(handler)
 	}

@@ -288,6 +288,10 @@ func TestListen(t *testing.T) {
 		{http.MethodGet, "localhost", "/api/v1/pods", http.StatusOK},
 		{http.MethodGet, "[::1]:1", "/api/v1/pods", http.StatusOK},
 		{http.MethodGet, "evil.example", "/api/v1/pods", http.StatusForbidden},
+		{http.MethodGet, "localhost", httpapi.PathEvents + "?follow=false", http.StatusOK},
+		{http.MethodGet, "localhost", httpapi.PathSnapshot, http.StatusForbidden},
+		{http.MethodHead, "localhost", httpapi.PathSnapshot, http.StatusForbidden},
+		{http.MethodGet, "localhost", "/debug/pprof/heap", http.StatusForbidden},
 		{http.MethodPost, "localhost", httpapi.PathRetain, http.StatusMethodNotAllowed},
 		{http.MethodPut, "localhost", "/api/v1/namespaces/default/pods/web-0/status", http.StatusMethodNotAllowed},
 	} {

@@ -9,11 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -115,83 +112,6 @@ func flagError(err error) error {
 	return &usageError{err}
 }
 
-// fileValue is what the configuration file says for a key: a plain value, or a
-// list of them.
-type fileValue struct {
-	values []string
-	list   bool
-}
-
-func (v fileValue) set(f *pflag.Flag) error {
-	if several, ok := f.Value.(pflag.SliceValue); ok {
-		if err := several.Replace(v.values); err != nil {
-			return usagef("configuration file: %s: %q: %w", keyOf(f), v.values, err)
-		}
-		return nil
-	}
-	if v.list {
-		return usagef("configuration file: %s: want one plain value", keyOf(f))
-	}
-	if err := f.Value.Set(v.values[0]); err != nil {
-		return usagef("configuration file: %s: %q: %w", keyOf(f), v.values[0], wanted(f, err))
-	}
-	return nil
-}
-
-// readConfig reads a configuration file: one flat mapping of keys to plain values
-// and lists of them, with the version of its form.
-func readConfig(path string) (map[string]fileValue, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	text, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, usagef("configuration file %s: %w", path, err)
-	}
-	var values map[string]any
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber() // a float64 would lose large numbers
-	if err := dec.Decode(&values); err != nil {
-		return nil, usagef("configuration file %s: want a mapping of keys to values: %w", path, err)
-	}
-	switch version := values["version"]; version {
-	case json.Number(strconv.Itoa(configVersion)):
-	case nil:
-		return nil, usagef("configuration file %s: version is missing; this release reads \"version: %d\"", path, configVersion)
-	default:
-		shown, _ := json.Marshal(version) // it was JSON before
-		return nil, usagef("configuration file %s: version %s is unknown; this release reads \"version: %d\"", path, shown, configVersion)
-	}
-	delete(values, "version")
-	config := make(map[string]fileValue, len(values))
-	for key, value := range values {
-		v, ok := fileValueOf(value)
-		if !ok {
-			return nil, usagef("configuration file %s: %s: want one plain value, or a list of them", path, key)
-		}
-		config[key] = v
-	}
-	return config, nil
-}
-
-func fileValueOf(value any) (fileValue, bool) {
-	elements, list := value.([]any)
-	if !list {
-		elements = []any{value}
-	}
-	v := fileValue{list: list, values: []string{}}
-	for _, e := range elements {
-		switch e.(type) {
-		case string, bool, json.Number:
-			v.values = append(v.values, fmt.Sprint(e))
-		default:
-			return v, false
-		}
-	}
-	return v, true
-}
-
 // printConfig writes the settings in the form of a configuration file.
 func printConfig(w io.Writer, flags *pflag.FlagSet) error {
 	var b bytes.Buffer
@@ -217,18 +137,4 @@ func printConfig(w io.Writer, flags *pflag.FlagSet) error {
 		return fmt.Errorf("encode configuration: %w", failed)
 	}
 	return write(w, b.Bytes())
-}
-
-// newLogger logs to w.
-func newLogger(w io.Writer, format, level string) *slog.Logger {
-	options := &slog.HandlerOptions{}
-	var l slog.Level
-	// The flag allows only words that are levels.
-	if err := l.UnmarshalText([]byte(level)); err == nil {
-		options.Level = l
-	}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
 }

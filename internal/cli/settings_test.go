@@ -101,6 +101,21 @@ func TestSettings_Lists(t *testing.T) {
 	}
 }
 
+// TestSettings_AsWritten: what YAML takes for a number or a truth value is a name
+// where a name is wanted.
+func TestSettings_AsWritten(t *testing.T) {
+	for _, node := range []string{"n", "on", "no", "0123", "1e3", "0x10", "1_000", "2026-12-02", "1.0", "null-1", `"~"`, "true"} {
+		r, _, err := runFlagsOf(t, nil, "version: 1\nnode: "+node+"\nallowUsers: ["+node+"]\n", nil)
+		if want := strings.Trim(node, `"`); err != nil || r.agent.Node != want || !slices.Equal(r.agent.AllowUsers, []string{want}) {
+			t.Errorf("%s: got node %q, users %q, %v", node, r.agent.Node, r.agent.AllowUsers, err)
+		}
+	}
+	r, _, err := runFlagsOf(t, nil, "version: 1\nnode: &n a\nallowUsers: [*n, 'b']\nallNodes: true\nqps: 2.5\nsocket: |-\n  /s\n", nil)
+	if a := r.agent; err != nil || a.Node != "a" || !slices.Equal(a.AllowUsers, []string{"a", "b"}) || !a.AllNodes || a.QPS != 2.5 || a.Socket != "/s" {
+		t.Errorf("got %+v, %v", r.agent, err)
+	}
+}
+
 // TestSettings_FlagAtItsDefault wins too: it was said.
 func TestSettings_FlagAtItsDefault(t *testing.T) {
 	r, _, err := runFlagsOf(t, []string{"--workers", "10"}, "version: 1\nworkers: 3\n", nil)
@@ -120,7 +135,7 @@ func TestSettings_Wrong(t *testing.T) {
 	}{
 		{"unknown key", "version: 1\ndataDir: d\nwrokers: 3\n", nil, "unknown key wrokers"},
 		{"a flag's spelling", "version: 1\ndata-dir: d\n", nil, "unknown key data-dir"},
-		{"key twice", "version: 1\nnode: a\nnode: b\n", nil, `"node" already set`},
+		{"key twice", "version: 1\nnode: a\nnode: b\n", nil, `line 3: key "node" is there twice`},
 		{"not a number", "version: 1\nworkers: many\n", nil, `workers: "many"`},
 		{"not a duration", "version: 1\npassInterval: 10\n", nil, `passInterval: "10"`},
 		{"not a choice", "version: 1\nmode: both\n", nil, "manage, record"},
@@ -128,6 +143,12 @@ func TestSettings_Wrong(t *testing.T) {
 		{"nothing", "version: 1\nnode:\n", nil, "node: want one plain value"},
 		{"no mapping", "- a\n", nil, "want a mapping"},
 		{"no YAML", "a: [", nil, "configuration file "},
+		{"two documents", "version: 1\nnode: a\n---\nqps: 3\n", nil, "want one document only"},
+		{"a key that is a list", "version: 1\n[a]: b\n", nil, "line 2: a key is no word"},
+		{"version twice", "version: 1\nversion: 1\n", nil, `"version" is there twice`},
+		{"only a comment", "# nothing\n", nil, "version is missing"},
+		{"only a null", "~\n", nil, "version is missing"},
+		{"version of another kind", "version: 1.0\n", nil, "version 1.0 is unknown"},
 		{"list in a list", "version: 1\nallowUsers: [[a]]\n", nil, "allowUsers: want one plain value, or a list"},
 		{"no version", "node: a\n", nil, "version is missing"},
 		{"empty", "\n", nil, "version is missing"},

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,25 @@ func TestAPIServer(t *testing.T) {
 	for _, tt := range tests {
 		if got := apiServer(tt.status, now); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestNewLogger_ControlCharacters: logs are looked at on terminals, in either format.
+func TestNewLogger_ControlCharacters(t *testing.T) {
+	const message = "a\x7fb\u009b31mc\u202ed\u2028e\x1bf\U000e0001g\xffh"
+	for _, format := range []string{"text", "json"} {
+		var out bytes.Buffer
+		newLogger(&out, format, "info").Warn(message, "err", message, "pod", slog.GroupValue(slog.String("x", message)))
+		line := out.String()
+		if i := strings.IndexFunc(line, func(r rune) bool { return r != '\n' && isUnsafe(r) }); i >= 0 || strings.Count(line, "\n") != 1 {
+			t.Errorf("%s: got %q", format, line)
+		}
+		if format == "json" {
+			var got struct{ Err string }
+			if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Err != strings.ToValidUTF8(message, "\ufffd") {
+				t.Errorf("got %q, %v", got.Err, err)
+			}
 		}
 	}
 }
