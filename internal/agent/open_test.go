@@ -367,3 +367,14 @@ func TestOpen_EmptyKubeconfig(t *testing.T) {
 		}
 	}
 }
+
+// TestOpen_NamedPipe in the place of the journal is not waited for.
+func TestOpen_NamedPipe(t *testing.T) {
+	c := configFor(shortDir(t))
+	if err := errors.Join(os.Mkdir(c.DataDir, 0o700), syscall.Mkfifo(filepath.Join(c.DataDir, journal.FileName), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), c); !errors.Is(err, journal.ErrNotJournal) || !strings.Contains(err.Error(), "a named pipe") {
+		t.Errorf("got %v", err)
+	}
+}

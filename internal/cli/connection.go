@@ -23,6 +23,12 @@ type connection struct{ socket, dataDir string }
 func (c *connection) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.socket, "socket", "", "unix `path` of the agent's socket (default $STATUSSTORE_SOCKET or "+defaultSocket+")")
 	cmd.Flags().StringVar(&c.dataDir, "data-dir", "", "data `directory` of the agent, in place of --socket")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if c.socket != "" && c.dataDir != "" {
+			return usagef("%s: --socket and --data-dir both say which agent is meant; give one of them", cmd.Name())
+		}
+		return nil
+	}
 }
 
 // path picks the most specific of what was said.
