@@ -138,11 +138,3 @@ func TestBody_WrongType(t *testing.T) {
 		t.Errorf("got %s", r.body)
 	}
 }
-
-func TestParameter_WrongBool(t *testing.T) {
-	r := newStore(t).do(http.MethodGet, "/api/v1/pods?watch=maybe", "")
-	r.into(t, http.StatusBadRequest, nil)
-	if !strings.Contains(string(r.body), `watch: want true or false, got`) {
-		t.Errorf("got %s", r.body)
-	}
-}

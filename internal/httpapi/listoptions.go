@@ -6,16 +6,22 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/statusstore/statusstore/journal"
 )
@@ -28,11 +34,11 @@ type listOptions struct {
 
 	watch        bool
 	bookmarks    bool
-	initial      bool // a watch begins with what there is, and says where that ends
-	timeout      time.Duration
+	initial      *bool            // whether a watch begins with what there is, and says where that ends
+	timeout      *time.Duration   // of a watch; nil is none, and a negative one is over at once
 	sequence     journal.Sequence // resourceVersion; 0 is none, or any
 	exact        bool
-	limit        int
+	limit        int // below 1: none
 	from         position
 	tableObjects metav1.IncludeObjectPolicy
 }
@@ -66,67 +72,84 @@ func (p position) before(namespace, name string) bool {
 	return namespace < p.Namespace || namespace == p.Namespace && name <= p.Name
 }
 
+// parseListOptions reads a query as Kubernetes' API server does, with its own code:
+// of "watch" and its like only "0" and "false" mean no, a limit below 1 is none, and
+// values that can't be read are a bad request.
 func parseListOptions(r *http.Request) (listOptions, error) {
-	q := r.URL.Query()
 	o := listOptions{namespace: r.PathValue("ns")}
+	q := r.URL.Query()
+	for _, name := range []string{"limit", "timeoutSeconds"} {
+		if _, err := strconv.ParseInt(q.Get(name), 10, 64); err != nil && q.Has(name) {
+			return o, badRequest("%s: want a whole number, got %q", name, q.Get(name))
+		}
+	}
+	var given metav1.ListOptions
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(&q, &given, nil); err != nil {
+		return o, badRequest("%v", err)
+	}
 	var err error
-	if o.labels, err = labels.Parse(q.Get("labelSelector")); err != nil {
+	if o.labels, err = labels.Parse(given.LabelSelector); err != nil {
 		return o, badRequest("labelSelector: %v", err)
 	}
-	if o.fields, err = parseFields(q.Get("fieldSelector")); err != nil {
+	if o.fields, err = parseFields(given.FieldSelector); err != nil {
 		return o, err
 	}
-	for name, into := range map[string]*bool{
-		"watch": &o.watch, "allowWatchBookmarks": &o.bookmarks, "sendInitialEvents": &o.initial,
-	} {
-		if *into, err = parseBool(q.Get(name)); err != nil {
-			return o, badRequest("%s: %v", name, err)
-		}
-	}
-	if o.sequence, err = parseSequence(q.Get("resourceVersion")); err != nil {
+	if err := checkCombination(given); err != nil {
 		return o, err
 	}
-	if o.limit, err = parseCount("limit", q.Get("limit")); err != nil {
+	o.watch, o.bookmarks = given.Watch, given.AllowWatchBookmarks
+	o.initial = given.SendInitialEvents
+	o.exact = given.ResourceVersionMatch == metav1.ResourceVersionMatchExact
+	o.limit = int(min(given.Limit, math.MaxInt32))
+	if s := given.TimeoutSeconds; s != nil && *s != 0 {
+		o.timeout = new(time.Duration(max(-1, min(*s, maxTimeoutSeconds))) * time.Second)
+	}
+	if o.sequence, err = parseSequence(given.ResourceVersion); err != nil {
 		return o, err
 	}
-	seconds, err := parseCount("timeoutSeconds", q.Get("timeoutSeconds"))
-	if err != nil {
-		return o, err
-	}
-	o.timeout = time.Duration(seconds) * time.Second
-	if token := q.Get("continue"); token != "" {
-		if q.Get("resourceVersion") != "" && q.Get("resourceVersion") != "0" {
+	if given.Continue != "" {
+		if o.sequence != 0 {
 			return o, badRequest("resourceVersion is not allowed with continue")
 		}
-		if o.from, err = parseToken(token); err != nil {
+		if o.from, err = parseToken(given.Continue); err != nil {
 			return o, err
 		}
 	}
-	switch o.tableObjects = metav1.IncludeObjectPolicy(q.Get("includeObject")); o.tableObjects {
-	case "", metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
-	default:
-		return o, badRequest("includeObject %q is none of None, Metadata and Object", o.tableObjects)
-	}
-	return o, o.checkMatch(q.Get("resourceVersionMatch"), q.Has("sendInitialEvents"))
+	o.tableObjects, err = parseTableObjects(q)
+	return o, err
 }
 
-// checkMatch holds the rules that Kubernetes has for resourceVersionMatch.
-func (o *listOptions) checkMatch(match string, initialGiven bool) error {
-	m := metav1.ResourceVersionMatch(match)
-	switch {
-	case m != "" && m != metav1.ResourceVersionMatchExact && m != metav1.ResourceVersionMatchNotOlderThan:
-		return badRequest("resourceVersionMatch %q is neither Exact nor NotOlderThan", match)
-	case o.watch && initialGiven && m != metav1.ResourceVersionMatchNotOlderThan:
-		return badRequest("sendInitialEvents needs resourceVersionMatch=NotOlderThan")
-	case o.watch && !initialGiven && m != "":
-		return badRequest("resourceVersionMatch is not allowed for a watch without sendInitialEvents")
-	case !o.watch && initialGiven:
-		return badRequest("sendInitialEvents is only allowed for a watch")
-	case m == metav1.ResourceVersionMatchExact && o.sequence == 0:
-		return badRequest("resourceVersionMatch=Exact needs a resourceVersion")
+// beginsWithAll says whether a watch shows first what there is.
+func (o *listOptions) beginsWithAll() bool {
+	if o.initial == nil {
+		return o.sequence == 0
 	}
-	o.exact = m == metav1.ResourceVersionMatchExact
-	return nil
+	return *o.initial
+}
+
+// maxTimeoutSeconds is ten years: more would overflow.
+const maxTimeoutSeconds = 10 * 365 * 24 * 60 * 60
+
+// parseTableObjects reads how much of each object a table has.
+func parseTableObjects(q url.Values) (metav1.IncludeObjectPolicy, error) {
+	switch policy := metav1.IncludeObjectPolicy(q.Get("includeObject")); policy {
+	case "", metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
+		return policy, nil
+	default:
+		return "", badRequest("includeObject %q is none of None, Metadata and Object", policy)
+	}
+}
+
+// checkCombination holds Kubernetes' rules for what goes together.
+func checkCombination(given metav1.ListOptions) error {
+	errs := listvalidation.ValidateListOptions(&internalversion.ListOptions{
+		Watch: given.Watch, SendInitialEvents: given.SendInitialEvents, Continue: given.Continue,
+		ResourceVersion: given.ResourceVersion, ResourceVersionMatch: given.ResourceVersionMatch,
+	}, true)
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 }
 
 func parseBool(s string) (bool, error) {
@@ -167,10 +190,9 @@ func parseCount(name, s string) (int, error) {
 	return int(n), nil
 }
 
-// selectableFields are those that Kubernetes has for pods, as far as they are
-// known here.
+// selectableFields are those that Kubernetes has for pods, and the UID.
 var selectableFields = []string{
-	"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.restartPolicy",
+	"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.restartPolicy", "spec.hostNetwork",
 	"spec.schedulerName", "spec.serviceAccountName", "status.phase", "status.podIP", "status.nominatedNodeName",
 }
 
@@ -218,6 +240,7 @@ func podFields(pod *v1.Pod) fields.Set {
 		"metadata.uid":             string(pod.UID),
 		"spec.nodeName":            pod.Spec.NodeName,
 		"spec.restartPolicy":       string(pod.Spec.RestartPolicy),
+		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
 		"spec.schedulerName":       pod.Spec.SchedulerName,
 		"spec.serviceAccountName":  pod.Spec.ServiceAccountName,
 		"status.phase":             string(pod.Status.Phase),

@@ -70,11 +70,11 @@ func (a *api) writePod(w http.ResponseWriter, r *http.Request, f format, e *proj
 	pod := a.podOf(e)
 	setPodHeaders(w, e)
 	if f == formatTable {
-		o, err := parseListOptions(r)
+		objects, err := parseTableObjects(r.URL.Query())
 		if err != nil {
 			return err
 		}
-		t := newTable(pod.ResourceVersion, o)
+		t := newTable(pod.ResourceVersion, listOptions{tableObjects: objects})
 		t.add(pod)
 		return writeObject(w, f, t.Table)
 	}

@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,20 +33,20 @@ func (a *api) watchPods(w http.ResponseWriter, r *http.Request, o listOptions, f
 	}
 	ctx, cancel := a.streamContext(r)
 	defer cancel()
-	if o.timeout > 0 {
-		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+	if o.timeout != nil {
+		ctx, cancel = context.WithTimeout(ctx, *o.timeout)
 		defer cancel()
 	}
 	defer a.recent.join(a.m.Journal())()
+	out := newWatchWriter(w, o, f)
 	turn, ok := a.turns.wait(ctx)
 	if !ok {
 		return nil
 	}
-	out := newWatchWriter(w, o, f)
 	// Entries are read after the head: what they are ahead of it is skipped later.
 	s := &podWatch{a: a, o: o, out: out, cursor: head, shown: newShown(o)}
-	if o.sequence > 0 && !o.initial {
-		s.cursor = o.sequence
+	if !o.beginsWithAll() {
+		s.cursor = cmp.Or(o.sequence, head)
 		s.remember()
 	} else if err := s.sendInitial(); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (s *podWatch) sendInitial() error {
 			}
 		}
 	}
-	if !s.o.initial || !s.o.bookmarks {
+	if s.o.initial == nil || !s.o.bookmarks {
 		return nil
 	}
 	return s.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
