@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,24 +109,66 @@ const (
 	defaultWorkers         = 10
 	defaultPassInterval    = 10 * time.Second
 	defaultRequestTimeout  = 10 * time.Second
+	defaultLockTimeout     = time.Second
 	defaultDrainTimeout    = 5 * time.Second
 	defaultShutdownTimeout = 10 * time.Second
+	defaultHistory         = 40 // as the journal's own
+	defaultHistoryBytes    = 256 << 20
 )
 
-func (c Config) withDefaults() (Config, error) {
-	if c.DataDir == "" {
-		return c, fmt.Errorf("%w: --data-dir is required", ErrConfig)
-	}
-	dir, err := filepath.Abs(c.DataDir)
-	if err != nil {
-		return c, fmt.Errorf("%w: data directory: %w", ErrConfig, err)
-	}
-	c.DataDir = dir
-	if c.Socket == "" {
-		c.Socket = filepath.Join(c.DataDir, SocketName)
+// WithDefaults fills in what is zero and has a default, and refuses numbers that
+// make no sense. It looks at the settings only. Errors: ErrConfig.
+func (c Config) WithDefaults() (Config, error) {
+	if c.DataDir != "" {
+		dir, err := filepath.Abs(c.DataDir)
+		if err != nil {
+			return c, fmt.Errorf("%w: data directory: %w", ErrConfig, err)
+		}
+		c.DataDir = dir
+		if c.Socket == "" {
+			c.Socket = filepath.Join(dir, SocketName)
+		}
 	}
 	if c.Mode == "" {
 		c.Mode = ModeManage
+	}
+	var err error
+	if q := float64(c.QPS); math.IsNaN(q) || math.IsInf(q, 0) {
+		err = errors.Join(err, fmt.Errorf("%w: --qps %v is no number; negative is no limit", ErrConfig, q))
+	}
+	if c.QPS == 0 {
+		c.QPS = defaultQPS
+	}
+	return c, errors.Join(err,
+		setDefault("--burst", &c.Burst, defaultBurst),
+		setDefault("--workers", &c.Workers, defaultWorkers),
+		setDefault("--history", &c.Retention.EventsPerPod, defaultHistory),
+		setDefault("--history-bytes", &c.Retention.MaxBytes, defaultHistoryBytes),
+		setDefault("--pass-interval", &c.PassInterval, defaultPassInterval),
+		setDefault("--request-timeout", &c.RequestTimeout, defaultRequestTimeout),
+		setDefault("--lock-timeout", &c.LockTimeout, defaultLockTimeout),
+		setDefault("--drain-timeout", &c.DrainTimeout, defaultDrainTimeout),
+		setDefault("--shutdown-timeout", &c.ShutdownTimeout, defaultShutdownTimeout),
+	)
+}
+
+// setDefault replaces zero and refuses what is below.
+func setDefault[N int | int64 | time.Duration](field string, value *N, standard N) error {
+	if *value < 0 {
+		return fmt.Errorf("%w: %s %v is negative", ErrConfig, field, *value)
+	}
+	*value = cmp.Or(*value, standard)
+	return nil
+}
+
+// complete is the configuration as the agent uses it.
+func (c Config) complete() (Config, error) {
+	c, err := c.WithDefaults()
+	if err != nil {
+		return c, err
+	}
+	if c.DataDir == "" {
+		return c, fmt.Errorf("%w: --data-dir is required", ErrConfig)
 	}
 	if c.Mode != ModeManage && c.Mode != ModeRecord {
 		return c, fmt.Errorf("%w: --mode %q is neither %q nor %q", ErrConfig, c.Mode, ModeManage, ModeRecord)
@@ -136,49 +179,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Ready == nil {
 		c.Ready = func(string) {}
 	}
-	if q := float64(c.QPS); math.IsNaN(q) || math.IsInf(q, 0) {
-		err = errors.Join(err, fmt.Errorf("%w: --qps %v is no number; negative is no limit", ErrConfig, q))
-	}
-	if c.QPS == 0 {
-		c.QPS = defaultQPS
-	}
-	for _, d := range []struct {
-		field    string
-		value    *int
-		standard int
-	}{{"--burst", &c.Burst, defaultBurst}, {"--workers", &c.Workers, defaultWorkers}} {
-		if *d.value < 0 {
-			err = errors.Join(err, fmt.Errorf("%w: %s %d is negative", ErrConfig, d.field, *d.value))
-		}
-		if *d.value == 0 {
-			*d.value = d.standard
-		}
-	}
-	if n := c.Retention.EventsPerPod; n < 0 {
-		err = errors.Join(err, fmt.Errorf("%w: --history %d is negative", ErrConfig, n))
-	}
-	if n := c.Retention.MaxBytes; n < 0 {
-		err = errors.Join(err, fmt.Errorf("%w: --history-bytes %d is negative", ErrConfig, n))
-	}
-	for _, d := range []struct {
-		field    string
-		value    *time.Duration
-		standard time.Duration
-	}{
-		{"--pass-interval", &c.PassInterval, defaultPassInterval},
-		{"--request-timeout", &c.RequestTimeout, defaultRequestTimeout},
-		{"--lock-timeout", &c.LockTimeout, time.Second},
-		{"--drain-timeout", &c.DrainTimeout, defaultDrainTimeout},
-		{"--shutdown-timeout", &c.ShutdownTimeout, defaultShutdownTimeout},
-	} {
-		if *d.value < 0 {
-			err = errors.Join(err, fmt.Errorf("%w: %s %v is negative", ErrConfig, d.field, *d.value))
-		}
-		if *d.value == 0 {
-			*d.value = d.standard
-		}
-	}
-	return c, err
+	return c, nil
 }
 
 // allNodes stands for the node in the journal of an agent that records all of

@@ -23,7 +23,7 @@ import (
 // and returns nil then. Errors: ErrConfig, ErrInsecure, those of journal.Open,
 // ErrSocketInUse, ErrNotSocket, ErrJournalFailed.
 func Run(ctx context.Context, c Config) error {
-	c, err := c.withDefaults()
+	c, err := c.complete()
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func isUnsafe(r rune) bool {
 
 // escapeJSON does the same for JSON text. Characters below U+0020 are escaped in
 // any JSON string; the others may stand only inside of strings, so each can be
-// replaced where it stands.
+// replaced where it stands. Bytes that aren't UTF-8 become replacement characters.
 func escapeJSON(text []byte) []byte {
 	return escapeRunes(text, func(r rune) bool { return r >= 0x7f && isUnsafe(r) })
 }
@@ -62,7 +62,7 @@ func escapeForYAML(text []byte) []byte {
 
 func escapeRunes(text []byte, unsafe func(rune) bool) []byte {
 	s := string(text)
-	if strings.IndexFunc(s, unsafe) < 0 {
+	if utf8.Valid(text) && strings.IndexFunc(s, unsafe) < 0 {
 		return text
 	}
 	var b strings.Builder

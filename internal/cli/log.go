@@ -5,6 +5,7 @@ package cli
 import (
 	"io"
 	"log/slog"
+	"strings"
 )
 
 // newLogger logs to w.
@@ -16,18 +17,31 @@ func newLogger(w io.Writer, format, level string) *slog.Logger {
 		options.Level = l
 	}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(escapingWriter{w}, options))
+		return slog.New(slog.NewJSONHandler(escapingWriter{w, escapeJSON}, options))
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(slog.NewTextHandler(escapingWriter{w, escapeLine}, options))
 }
 
-// escapingWriter gets a line of JSON at a time. Messages of the API server and of
+// escapingWriter gets a line at a time. Messages of the API server and of
 // containers are in it, and logs are looked at on terminals.
-type escapingWriter struct{ w io.Writer }
+type escapingWriter struct {
+	w      io.Writer
+	escape func(line []byte) []byte
+}
 
 func (e escapingWriter) Write(line []byte) (int, error) {
-	if _, err := e.w.Write(escapeJSON(line)); err != nil {
+	if _, err := e.w.Write(e.escape(line)); err != nil {
 		return 0, err
 	}
 	return len(line), nil
+}
+
+// escapeLine escapes what slog leaves as it is in text without spaces.
+func escapeLine(line []byte) []byte {
+	text, ended := strings.CutSuffix(string(line), "\n")
+	text = escape(text)
+	if ended {
+		text += "\n"
+	}
+	return []byte(text)
 }

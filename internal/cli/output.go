@@ -13,7 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/statusstore/statusstore/internal/cli/socket"
 	"github.com/statusstore/statusstore/journal"
@@ -61,14 +60,6 @@ func printRawJSON(w io.Writer, text []byte) error {
 	}
 	b.WriteByte('\n')
 	return write(w, escapeJSON(b.Bytes()))
-}
-
-func printYAML(w io.Writer, text []byte) error {
-	out, err := yaml.JSONToYAML(escapeForYAML(text))
-	if err != nil {
-		return fmt.Errorf("decode answer: %w", err)
-	}
-	return write(w, out)
 }
 
 func write(w io.Writer, data []byte) error {

@@ -59,7 +59,7 @@ func runProxy(ctx context.Context, s streams, client *socket.Client, port uint16
 	if err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}
-	logger := slog.New(slog.NewTextHandler(s.err, nil))
+	logger := newLogger(s.err, "text", "info")
 	server := &http.Server{
 		Handler:           newProxyHandler(client, logger),
 		ReadHeaderTimeout: 10 * time.Second,

@@ -71,6 +71,7 @@ func newRun(s streams) *cobra.Command {
 
 func (r *runFlags) addFlags(cmd *cobra.Command) {
 	f, c := cmd.Flags(), &r.agent
+	standard, _ := agent.Config{}.WithDefaults() // which fails for no defaults
 	f.SortFlags = false
 	f.StringVar(&c.DataDir, "data-dir", "", "`directory` of the journal; required")
 	f.StringVar(&c.Node, "node", "", "`name` of the node whose pods are stored; required, unless --all-nodes")
@@ -83,16 +84,16 @@ func (r *runFlags) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&c.ReadOnlyUsers, "read-only-users", nil, "`users` who may only read")
 	f.StringSliceVar(&c.ReadOnlyGroups, "read-only-groups", nil, "`groups` whose members may only read")
 	f.Var(r.mode, "mode", "manage: send what callers store; record: journal what the API server shows")
-	f.Float32Var(&c.QPS, "qps", 50, "requests per second to the API server; negative is no limit")
-	f.IntVar(&c.Burst, "burst", 100, "requests that may go out at once")
-	f.IntVar(&c.Workers, "workers", 10, "pods that are sent at the same time")
-	f.DurationVar(&c.PassInterval, "pass-interval", 10*time.Second, "time between comparisons of all pods with the API server")
-	f.DurationVar(&c.RequestTimeout, "request-timeout", 10*time.Second, "limit of one request to the API server")
-	f.DurationVar(&c.DrainTimeout, "drain-timeout", 5*time.Second, "limit of sending what is pending at the end")
-	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "limit of an orderly end")
-	f.DurationVar(&c.LockTimeout, "lock-timeout", time.Second, "limit of waiting for a journal that is in use")
-	f.IntVar(&c.Retention.EventsPerPod, "history", 40, "`events` that are kept in all: so many times the number of pods, at least 1000; the oldest go first, but each pod's newest stays")
-	f.Int64Var(&c.Retention.MaxBytes, "history-bytes", 256<<20, "`bytes` of events that are kept in all")
+	f.Float32Var(&c.QPS, "qps", standard.QPS, "requests per second to the API server; negative is no limit")
+	f.IntVar(&c.Burst, "burst", standard.Burst, "requests that may go out at once")
+	f.IntVar(&c.Workers, "workers", standard.Workers, "pods that are sent at the same time")
+	f.DurationVar(&c.PassInterval, "pass-interval", standard.PassInterval, "time between comparisons of all pods with the API server")
+	f.DurationVar(&c.RequestTimeout, "request-timeout", standard.RequestTimeout, "limit of one request to the API server")
+	f.DurationVar(&c.DrainTimeout, "drain-timeout", standard.DrainTimeout, "limit of sending what is pending at the end")
+	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", standard.ShutdownTimeout, "limit of an orderly end")
+	f.DurationVar(&c.LockTimeout, "lock-timeout", standard.LockTimeout, "limit of waiting for a journal that is in use")
+	f.IntVar(&c.Retention.EventsPerPod, "history", standard.Retention.EventsPerPod, "`events` that are kept in all: so many times the number of pods, at least 1000; the oldest go first, but each pod's newest stays")
+	f.Int64Var(&c.Retention.MaxBytes, "history-bytes", standard.Retention.MaxBytes, "`bytes` of events that are kept in all")
 	f.StringVar(&c.Listen, "listen", "", "TCP `address` for reading, such as 127.0.0.1:8080 (default: none)")
 	f.BoolVar(&c.ListenRemote, "listen-remote", false, "allow --listen on an address that is not loopback; there is no authentication")
 	f.BoolVar(&c.Profiling, "pprof", false, "serve profiles under /debug/pprof on the socket, for those who may write")
@@ -117,6 +118,9 @@ func (r *runFlags) run(cmd *cobra.Command, s streams) error {
 	if err := fillFlags(cmd.Flags(), file, os.Getenv); err != nil {
 		return err
 	}
+	if err := r.settle(); err != nil {
+		return err
+	}
 	if r.printConfig {
 		return printConfig(s.out, cmd.Flags())
 	}
@@ -129,6 +133,17 @@ func (r *runFlags) run(cmd *cobra.Command, s streams) error {
 	return r.runAgent(cmd.Context(), s)
 }
 
+// settle makes the flags show what counts, where that is decided by the agent.
+func (r *runFlags) settle() error {
+	r.agent.Mode = agent.Mode(r.mode.value)
+	settled, err := r.agent.WithDefaults()
+	if err != nil {
+		return &usageError{err}
+	}
+	r.agent = settled
+	return nil
+}
+
 func (r *runFlags) runAgent(ctx context.Context, s streams) error {
 	logger := newLogger(s.err, r.logFormat.value, r.logLevel.value)
 	// A reader of the log or of the ready line that goes away is no reason to end.
@@ -136,7 +151,6 @@ func (r *runFlags) runAgent(ctx context.Context, s streams) error {
 	// client-go logs through klog, which would write its own format.
 	klog.SetSlogLogger(logger.With("component", "client-go"))
 	c := r.agent
-	c.Mode = agent.Mode(r.mode.value)
 	c.Logger = logger
 	c.Software = "statusstore " + readBuildInfo().Version
 	c.Ready = func(socket string) {

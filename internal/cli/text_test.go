@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -154,19 +155,34 @@ func TestAPIServer(t *testing.T) {
 
 // TestNewLogger_ControlCharacters: logs are looked at on terminals, in either format.
 func TestNewLogger_ControlCharacters(t *testing.T) {
-	const message = "a\x7fb\u009b31mc\u202ed\u2028e\x1bf\U000e0001g\xffh"
-	for _, format := range []string{"text", "json"} {
-		var out bytes.Buffer
-		newLogger(&out, format, "info").Warn(message, "err", message, "pod", slog.GroupValue(slog.String("x", message)))
-		line := out.String()
-		if i := strings.IndexFunc(line, func(r rune) bool { return r != '\n' && isUnsafe(r) }); i >= 0 || strings.Count(line, "\n") != 1 {
-			t.Errorf("%s: got %q", format, line)
-		}
-		if format == "json" {
-			var got struct{ Err string }
-			if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Err != strings.ToValidUTF8(message, "\ufffd") {
-				t.Errorf("got %q, %v", got.Err, err)
+	for _, message := range []string{"a\x7fb\u009b31mc\u202ed\u2028e\x1bf\U000e0001g\xffh", "\x7f", "a\x7fb", "a\u009bb", "a\u2066b", "a\\\x7f"} {
+		for _, format := range []string{"text", "json"} {
+			var out bytes.Buffer
+			newLogger(&out, format, "info").Warn(message, "err", errors.New(message), "pod", slog.GroupValue(slog.String("x", message)), message, 1)
+			line := out.String()
+			if i := strings.IndexFunc(line, func(r rune) bool { return r != '\n' && isUnsafe(r) }); i >= 0 || strings.Count(line, "\n") != 1 || !utf8.ValidString(line) {
+				t.Errorf("%s: got %q", format, line)
 			}
+			if format == "json" {
+				var got struct{ Err string }
+				if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Err != strings.ToValidUTF8(message, "\ufffd") {
+					t.Errorf("got %q, %v", got.Err, err)
+				}
+			}
+		}
+	}
+}
+
+// TestPrintRawJSON_ControlCharacters: what the agent sent is not trusted to be UTF-8.
+func TestPrintRawJSON_ControlCharacters(t *testing.T) {
+	for _, text := range []string{"a\u009bb", "a\x7fb", "a\u202eb", "a\x9bb", "a\xffb\x7f"} {
+		var out bytes.Buffer
+		if err := printRawJSON(&out, []byte(`{"message":"`+text+`"}`)); err != nil {
+			t.Fatal(err)
+		}
+		shown := out.String()
+		if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && isUnsafe(r) }); i >= 0 || !utf8.ValidString(shown) {
+			t.Errorf("%q: shown raw: %q", text, shown)
 		}
 	}
 }
