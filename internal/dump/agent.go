@@ -3,13 +3,11 @@
 package dump
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,8 +17,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/statusstore/statusstore/journal"
 )
 
 const (
@@ -66,7 +62,7 @@ func (a *agent) get(ctx context.Context, path string, query url.Values) (*http.R
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err
 		}
-		return nil, fmt.Errorf("no answer from an agent on socket %s: %w", a.socket, err)
+		return nil, fmt.Errorf("no answer from an agent on socket %s: %w; if none runs, name its data directory instead", a.socket, err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
@@ -188,52 +184,4 @@ func (a *agent) lastErrors(ctx context.Context) (map[types.UID]string, error) {
 		}
 	}
 	return refused, nil
-}
-
-// follow yields the events of the agent from a sequence on (0: from the oldest
-// that is kept), as they come, until ctx ends. Damaged ones go to report.
-func (a *agent) follow(ctx context.Context, from journal.Sequence, report func(error)) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		query := url.Values{"follow": {"true"}}
-		if from > 0 {
-			query.Set("from", strconv.FormatUint(uint64(from), 10))
-		}
-		resp, err := a.get(ctx, "/statusstore/v1/events", query)
-		if err != nil {
-			if ctx.Err() == nil {
-				yield(Event{}, err)
-			}
-			return
-		}
-		defer resp.Body.Close()
-		lines := bufio.NewScanner(resp.Body)
-		lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-		for lines.Scan() {
-			if len(lines.Bytes()) == 0 {
-				continue
-			}
-			var line Event
-			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-				yield(Event{}, fmt.Errorf("events from socket %s: %w", a.socket, err))
-				return
-			}
-			if line.Error != "" {
-				report(fmt.Errorf("sequence %d: %s", line.Sequence, line.Error))
-				if line.Kind == "" {
-					continue
-				}
-			}
-			if !yield(line, nil) {
-				return
-			}
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		err = lines.Err()
-		if err == nil {
-			err = errors.New("the agent ended the stream")
-		}
-		yield(Event{}, fmt.Errorf("events from socket %s: %w", a.socket, err))
-	}
 }

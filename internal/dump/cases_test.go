@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -185,6 +186,9 @@ func TestC53_InUse(t *testing.T) {
 	began := time.Now()
 	got := run(path)
 	wantRun(t, got, exitFailed, path, "in use", "--socket "+filepath.Join(filepath.Dir(path), "statusstore.sock"))
+	if got.out != "" {
+		t.Errorf("stdout: got %q, want none", got.out)
+	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it waited for %v", took)
 	}
@@ -199,6 +203,9 @@ func TestC54_ZeroedLeaf(t *testing.T) {
 	for _, form := range []string{"ndjson", "table", "json"} {
 		got := run("-o", form, path)
 		wantRun(t, got, exitFailed, path, fmt.Sprintf("events %d to %d are unreadable", lost[0], lost[len(lost)-1]), "journal is damaged")
+		if strings.Contains(got.err, "cannot open") {
+			t.Errorf("-o %s: stderr is that of a journal which cannot be opened: %q", form, got.err)
+		}
 		switch form {
 		case "ndjson":
 			seqs := sequences(got.events(t))
@@ -214,9 +221,19 @@ func TestC54_ZeroedLeaf(t *testing.T) {
 			if got, want := len(got.lines()), 500-len(lost); got != want {
 				t.Errorf("lines: got %d, want %d", got, want)
 			}
+			for _, line := range got.lines() { // nothing but events
+				var seq int
+				if _, err := fmt.Sscan(line, &seq); err != nil || slices.Contains(lost, journal.Sequence(seq)) {
+					t.Errorf("line %q: %v", line, err)
+				}
+			}
 		case "json":
-			if n := len(got.lines()); n != 1 || !strings.HasSuffix(got.out, "]\n") {
-				t.Errorf("json: got %d lines that end with %q", n, got.out[len(got.out)-5:])
+			var events []Event
+			if err := json.Unmarshal([]byte(got.out), &events); err != nil || len(got.lines()) != 1 {
+				t.Errorf("json: got %d lines, %v", len(got.lines()), err)
+			}
+			if seqs := sequences(events); len(seqs) != 500-len(lost) || !slices.IsSorted(seqs) {
+				t.Errorf("json: got %d events, want %d in order", len(seqs), 500-len(lost))
 			}
 		}
 	}
@@ -264,15 +281,20 @@ func TestC55_ForeignKeys(t *testing.T) {
 		if err := tx.Bucket([]byte("events")).Put([]byte("alarm"), []byte("x")); err != nil {
 			return err
 		}
-		_, err := tx.CreateBucket([]byte("other"))
-		return err
+		other, err := tx.CreateBucket([]byte("other"))
+		if err != nil {
+			return err
+		}
+		return other.Put([]byte("k"), []byte("v"))
 	})
+	check := untouched(t, path)
 	got := run("-o", "ndjson", path)
 	wantRun(t, got, exitOK, `"alarm"`, `"other"`)
 	if n := len(got.events(t)); n != 20 {
 		t.Errorf("events: got %d, want 20", n)
 	}
 	wantRun(t, run("verify", path), exitOK, `"alarm"`, `"other"`)
+	check()
 
 	withBolt(t, path, func(tx *bolt.Tx) error {
 		return tx.Bucket([]byte("events")).Put(key(21), []byte{})
@@ -304,8 +326,13 @@ func TestC56_OnlyReads(t *testing.T) {
 	}
 	t.Cleanup(func() { os.Chmod(dir, 0o700) })
 	check := untouched(t, path)
-	wantRun(t, run(path), exitOK)
-	wantRun(t, run(dir), exitOK)
+	for _, name := range []string{path, dir} {
+		got := run(name)
+		wantRun(t, got, exitOK)
+		if n := len(got.lines()); n != 50 {
+			t.Errorf("%s: got %d lines, want 50", name, n)
+		}
+	}
 	check()
 
 	empty := t.TempDir()
@@ -350,8 +377,12 @@ func TestC61_ControlCharacters(t *testing.T) {
 		})
 	}
 	for _, form := range []string{"table", "wide", "ndjson"} {
-		if n := len(run("-o", form, path).lines()); n != 3 {
+		got := run("-o", form, path)
+		if n := len(got.lines()); n != 3 {
 			t.Errorf("-o %s: got %d lines for 3 events", form, n)
+		}
+		if !strings.Contains(got.out, `two\r\nlines`) {
+			t.Errorf("-o %s: the reason is not to be recognised: %q", form, got.out)
 		}
 	}
 }

@@ -66,7 +66,8 @@ error.`
 	return root
 }
 
-// common are the flags that every verb has.
+// common are the flags that most verbs have. A verb registers those that change
+// what it does, and no others.
 type common struct {
 	socket    string
 	output    string
@@ -76,20 +77,37 @@ type common struct {
 	noHeaders bool
 }
 
+// register is for verbs that print a table.
 func (f *common) register(c *cobra.Command) {
 	f.registerSource(c)
+	f.registerOutput(c)
+	f.registerZone(c)
+	f.registerRedact(c)
+	f.registerHeaders(c, "leave the names of columns out of tables")
+}
+
+func (f *common) registerSource(c *cobra.Command) {
+	c.Flags().StringVar(&f.socket, "socket", "", "read from the running agent that serves this socket `PATH`")
+	_ = c.MarkFlagFilename("socket", "sock")
+}
+
+func (f *common) registerOutput(c *cobra.Command) {
 	c.Flags().StringVarP(&f.output, "output", "o", string(formatTable), "`FORMAT`: table, wide, json, ndjson or yaml")
-	c.Flags().BoolVar(&f.noHeaders, "no-headers", false, "leave the names of columns out of tables")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// registerSource is for verbs with formats of their own.
-func (f *common) registerSource(c *cobra.Command) {
-	c.Flags().StringVar(&f.socket, "socket", "", "read from the running agent that serves this socket `PATH`")
+// registerZone is for verbs that are given times or print some.
+func (f *common) registerZone(c *cobra.Command) {
 	c.Flags().BoolVar(&f.local, "local", false, "times in the local zone: those given without a zone, and those in tables and sentences")
 	c.Flags().BoolVar(&f.utc, "utc", false, "times in UTC (the default)")
+}
+
+func (f *common) registerRedact(c *cobra.Command) {
 	c.Flags().BoolVar(&f.redacted, "redact", false, "replace names, UIDs, addresses, images and messages, the same by the same, so that output is fit to be shown to others")
-	_ = c.MarkFlagFilename("socket", "sock")
+}
+
+func (f *common) registerHeaders(c *cobra.Command, usage string) {
+	c.Flags().BoolVar(&f.noHeaders, "no-headers", false, usage)
 }
 
 func (f *common) clock() clock {

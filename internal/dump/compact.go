@@ -17,7 +17,9 @@ func compactCommand(std *streams) *cobra.Command {
 		Short: "Write a smaller copy without free pages to OUT",
 		Long: `Write a copy of the journal without its free pages to OUT, which must not exist. The
 copy is verified before it gets that name; its mode is 0600. FILE is only read. With
---socket, FILE is left out.`,
+--socket, FILE is left out.
+
+The copy has all that FILE has: to show a history to others, type export --redact.`,
 		Example: `  journal-dump compact journal.db smaller.db
   journal-dump compact --socket /var/lib/statusstore/statusstore.sock copy.db`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -39,6 +41,7 @@ copy is verified before it gets that name; its mode is 0600. FILE is only read. 
 			})
 		},
 	}
-	f.register(c)
+	f.registerSource(c)
+	f.registerOutput(c)
 	return c
 }

@@ -60,7 +60,10 @@ With --socket, FILE is left out.`,
 			return f.read(c.Context(), std, args, func(s *session) error { return s.printDiff(c.Context(), want, ends[0], ends[1]) })
 		},
 	}
-	f.register(c)
+	f.registerSource(c)
+	f.registerOutput(c)
+	f.registerZone(c)
+	f.registerRedact(c)
 	podFlags.register(c)
 	return c
 }

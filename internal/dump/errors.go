@@ -76,6 +76,8 @@ func wantsBehind(verb, socket string, args []string, names ...string) error {
 		return usagef("%s: %s is missing: type %s", verb, strings.Join(want[len(args):], " and "), usage)
 	case len(args) > len(want):
 		return usagef("%s: %q is too much: type %s", verb, args[len(want):], usage)
+	case want[len(want)-1] == "OUT" && args[len(args)-1] == standardInput:
+		return usagef("%s writes a file, which can't be %s: name one", verb, standardInput)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ in its pod's status, field by field.`,
 	}
 	f.common.register(c)
 	f.filterFlags.register(c)
-	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with new events as they come; needs --socket")
+	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with new events as they come, until --to or --until; needs --socket")
 	c.Flags().BoolVarP(&f.changes, "patch", "p", false, "what each event changed, field by field")
 	return c
 }
@@ -77,7 +77,7 @@ func (f *eventsFlags) run(ctx context.Context, std *streams, args []string) erro
 		return f.runFollow(ctx, std, args, want)
 	}
 	return f.read(ctx, std, args, func(s *session) error {
-		if err := s.checkRange(want); err != nil {
+		if err := s.checkRange(ctx, want); err != nil {
 			return err
 		}
 		err := f.print(s.out, s.damage, s.clock, want, s.wanted(ctx, want, f.changes))
@@ -86,49 +86,6 @@ func (f *eventsFlags) run(ctx context.Context, std *streams, args []string) erro
 		}
 		return err
 	})
-}
-
-// checkRange refuses a range that is not there, rather than print nothing.
-func (s *session) checkRange(want filter) error {
-	if head := s.Head(); want.from > head {
-		return fmt.Errorf("%s: sequence %d is above the head %d", s.name, want.from, head)
-	}
-	return nil
-}
-
-func (f *eventsFlags) runFollow(ctx context.Context, std *streams, args []string, want filter) error {
-	out, err := f.prepare(std)
-	if err != nil {
-		return err
-	}
-	where, err := placeOf(args, f.socket)
-	if err != nil {
-		return err
-	}
-	if where.socket == "" {
-		return usagef("--follow needs a running agent: --socket PATH")
-	}
-	from := want.from
-	if f.changes {
-		from = 0
-	}
-	d := &damage{stderr: std.err, flush: out.flush, source: where.socket, path: where.socket, redact: newRedactor(f.redacted)}
-	events := newAgent(where.socket).follow(ctx, from, d.report)
-	if err := f.print(out, d, f.clock(), want, flushing(out, events)); err != nil {
-		return err
-	}
-	return d.result()
-}
-
-// flushing brings each event out before it waits for the next.
-func flushing(out *output, events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		for e, err := range events {
-			if !yield(e, err) || out.flush() != nil {
-				return
-			}
-		}
-	}
 }
 
 // wanted yields the good events that may be wanted and reports the others as
@@ -225,7 +182,9 @@ func (e *Event) detail() string {
 		parts = append(parts, d)
 	}
 	for _, k := range slices.Sorted(maps.Keys(e.Attributes)) {
-		parts = append(parts, k+"="+e.Attributes[k])
+		if e.Attributes[k] != "" { // such as the container of a refused phase
+			parts = append(parts, k+"="+e.Attributes[k])
+		}
 	}
 	return strings.Join(parts, "; ")
 }

@@ -47,6 +47,9 @@ func exportCommand(std *streams) *cobra.Command {
 				f.output = string(formatTable)
 			}
 			return f.read(c.Context(), std, args, func(s *session) error {
+				if err := s.checkRange(c.Context(), want); err != nil {
+					return err
+				}
 				switch form {
 				case "otlp":
 					return s.exportLogs(c.Context(), want)
@@ -59,9 +62,11 @@ func exportCommand(std *streams) *cobra.Command {
 		},
 	}
 	f.registerSource(c)
+	f.registerZone(c)
+	f.registerRedact(c)
 	f.filterFlags.register(c)
 	c.Flags().StringVar(&form, "format", form, "`FORMAT`: "+strings.Join(exportFormats, ", "))
-	c.Flags().BoolVar(&f.noHeaders, "no-headers", false, "leave the names of columns out of text")
+	f.registerHeaders(c, "leave the names of columns out of text")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportFormats, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -3,7 +3,9 @@
 package dump
 
 import (
+	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,11 +16,26 @@ import (
 	"github.com/statusstore/statusstore/journal"
 )
 
+// decimal is a flag's value: a number in base 10, whatever it begins with.
+type decimal struct{ value, least uint64 }
+
+func (d *decimal) String() string { return strconv.FormatUint(d.value, 10) }
+func (d *decimal) Type() string   { return "number" }
+
+func (d *decimal) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n < d.least {
+		return fmt.Errorf("want a decimal number from %d", d.least)
+	}
+	d.value = n
+	return nil
+}
+
 // filterFlags are the selections of events as they are typed.
 type filterFlags struct {
 	pod, uid     string
 	kinds        []string
-	from, to     uint64
+	from, to     decimal
 	since, until string
 }
 
@@ -27,8 +44,9 @@ func (f *filterFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.pod, "pod", "", "only events of this pod, `NS/NAME` or NAME in default")
 	flags.StringVar(&f.uid, "uid", "", "only events of the pod with this `UID`")
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only events of this `KIND`: set, finished, removed, rejected, opened; may be repeated")
-	flags.Uint64Var(&f.from, "from", 0, "first `SEQUENCE`")
-	flags.Uint64Var(&f.to, "to", 0, "last `SEQUENCE`")
+	f.to.least = 1 // 0, for "all", would be a surprise to who computes it
+	flags.Var(&f.from, "from", "first `SEQUENCE`")
+	flags.Var(&f.to, "to", "last `SEQUENCE`")
 	f.registerTimes(c)
 	_ = c.RegisterFlagCompletionFunc("pod", completePod)
 	_ = c.RegisterFlagCompletionFunc("uid", completeUID)
@@ -50,7 +68,7 @@ type filter struct {
 }
 
 func (f *filterFlags) parse(clock clock, now time.Time) (filter, error) {
-	want := filter{uid: types.UID(f.uid), from: journal.Sequence(f.from), to: journal.Sequence(f.to)}
+	want := filter{uid: types.UID(f.uid), from: journal.Sequence(f.from.value), to: journal.Sequence(f.to.value)}
 	var err error
 	if f.pod != "" {
 		if want.namespace, want.name, err = parsePod(f.pod); err != nil {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusstore/statusstore/journal"
@@ -141,6 +143,22 @@ func (w *writer) add(name string, kind journal.Kind, reason journal.Reason, stat
 func (w *writer) set(name string, status *v1.PodStatus) journal.Event {
 	w.t.Helper()
 	return w.add(name, journal.KindSet, journal.ReasonSet, status)
+}
+
+// refuse appends what the manager does when an update is refused.
+func (w *writer) refuse(name string, policy v1.RestartPolicy, stored, asked *v1.PodStatus) {
+	w.t.Helper()
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)}, Spec: v1.PodSpec{RestartPolicy: policy}}
+	_, err := podstatus.Compute(podstatus.Update{Pod: pod, Status: asked, Previous: stored, Cached: true, Now: time.Now()})
+	refused, ok := errors.AsType[*podstatus.TransitionError](err)
+	if !ok {
+		w.t.Fatalf("got %v, want a refusal", err)
+	}
+	if _, err := w.Append(w.t.Context(), journal.Event{Kind: journal.KindRejected, Reason: journal.ReasonSet, UID: pod.UID, Namespace: pod.Namespace, Name: name,
+		Attributes: map[string]string{journal.AttrContainer: refused.Container, journal.AttrMessage: refused.Reason,
+			journal.AttrFrom: refused.From, journal.AttrTo: refused.To}}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *writer) ack(name string, version journal.Version) {

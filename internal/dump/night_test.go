@@ -19,8 +19,8 @@ var nightFall = time.Date(2026, 1, 31, 2, 40, 0, 0, time.UTC)
 
 // night is the journal of the documentation's examples, the same to the
 // nanosecond each time: pods that start, one whose readiness flaps, an
-// out-of-memory kill, a refused update, an agent that is killed, acks that are
-// behind.
+// out-of-memory kill, an agent that is killed, an update that comes too late and is
+// refused, acks that are behind.
 func night(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), journal.FileName)
@@ -42,12 +42,6 @@ func night(t *testing.T) (path string) {
 		after(9*time.Minute, func() { w.add("web-0", journal.KindSet, journal.ReasonReadiness, unreadyStatus("app")) })
 		after(time.Second, func() { w.ack("web-0", 3); w.ack("cache-0", 7); w.ack("job-7", 1) })
 		after(50*time.Second, func() { w.set("web-0", restarted(1, 137, "OOMKilled")) })
-		after(time.Second, func() {
-			if _, err := w.Append(t.Context(), journal.Event{Kind: journal.KindRejected, UID: "uid-cache-0", Namespace: "default", Name: "cache-0",
-				Attributes: map[string]string{journal.AttrMessage: "phase must not go back", journal.AttrFrom: "Running", journal.AttrTo: "Pending"}}); err != nil {
-				t.Fatal(err)
-			}
-		})
 		// The agent is killed: what is on the disk goes on under a new one.
 		if err := os.CopyFS(filepath.Dir(path), os.DirFS(filepath.Dir(first))); err != nil {
 			t.Fatal(err)
@@ -55,8 +49,9 @@ func night(t *testing.T) (path string) {
 		w.close()
 		time.Sleep(3 * time.Minute)
 		w = openWriter(t, path)
-		after(10*time.Second, func() { w.set("job-7", failed(1)) })
-		after(2*time.Minute, func() { w.add("job-7", journal.KindRemoved, journal.ReasonOrphaned, nil) })
+		after(11*time.Second, func() { w.set("job-7", failed(1)) })
+		after(10*time.Second, func() { w.refuse("job-7", v1.RestartPolicyOnFailure, failed(1), running("app")) })
+		after(110*time.Second, func() { w.add("job-7", journal.KindRemoved, journal.ReasonOrphaned, nil) })
 		w.close()
 	})
 	return path

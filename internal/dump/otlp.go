@@ -139,7 +139,9 @@ func (e *told) otlp() (otlpRecord, error) {
 		r.Attributes = append(r.Attributes, otlpAttribute{"statusstore.finished", otlpValue{Bool: new(true)}})
 	}
 	for _, k := range slices.Sorted(maps.Keys(e.Attributes)) {
-		r.Attributes = append(r.Attributes, otlpText("statusstore.attribute."+k, e.Attributes[k]))
+		if e.Attributes[k] != "" {
+			r.Attributes = append(r.Attributes, otlpText("statusstore.attribute."+k, e.Attributes[k]))
+		}
 	}
 	if e.Status == nil {
 		return r, nil

@@ -176,6 +176,12 @@ func TestRedact_Follows(t *testing.T) {
 			t.Errorf("lacks %q:\n%s", want, got.out)
 		}
 	}
+	path := night(t)
+	for _, verb := range []string{"verify", "stats"} {
+		if got := run(verb, "--redact", "-o", "json", path); !strings.Contains(got.out, `"path":"journal.db"`) || strings.Contains(got.out, filepath.Dir(path)) {
+			t.Errorf("%s: got %s", verb, got.out)
+		}
+	}
 	pods := run("state", "--redact", "-o", "json", night(t))
 	if !strings.Contains(pods.out, `"name":"pod-1"`) || !strings.Contains(pods.out, `"name":"pod-2"`) || strings.Contains(pods.out, "web-0") {
 		t.Errorf("state: got %s", pods.out)

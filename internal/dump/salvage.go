@@ -13,6 +13,7 @@ import (
 
 func salvageCommand(std *streams) *cobra.Command {
 	var f common
+	var socket string
 	c := &cobra.Command{
 		Use:   "salvage FILE OUT",
 		Short: "Write all that is provably good in a damaged journal to OUT",
@@ -26,14 +27,31 @@ The exit code is 0 if OUT was written; sequences that were lost, pods whose newe
 status was, and pod objects that are left out are named on standard error.`,
 		Example: `  journal-dump salvage journal.db salvaged.db`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if socket != "" {
+				return salvageNeedsFile(socket)
+			}
 			if wrong := wantsBehind("salvage", "", args, "OUT"); wrong != nil {
 				return wrong
+			}
+			if args[0] == standardInput {
+				return usagef("salvage needs a file: write what comes on standard input to one (cat >copy.db), then type journal-dump salvage copy.db %s", args[1])
+			}
+			if isSocket(args[0]) {
+				return salvageNeedsFile(args[0])
 			}
 			return f.salvage(c.Context(), std, args[0], args[1])
 		},
 	}
-	c.Flags().StringVarP(&f.output, "output", "o", string(formatTable), "`FORMAT`: table, wide, json, ndjson or yaml")
+	f.registerOutput(c)
+	c.Flags().StringVar(&socket, "socket", "", "refused, with what to do instead")
+	_ = c.Flags().MarkHidden("socket") // all other commands have it
 	return c
+}
+
+// salvageNeedsFile: an agent sends copies of sound journals only.
+func salvageNeedsFile(socket string) error {
+	return usagef("salvage needs a file, and %s is the socket of an agent: stop the agent and salvage its %s, or copy a sound journal with journal-dump compact --socket %[1]s OUT",
+		socket, journal.FileName)
 }
 
 func (f *common) salvage(ctx context.Context, std *streams, src, dst string) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,7 @@ func fixtures(t *testing.T) map[string]string {
 // Beside testscript's own commands there are
 //
 //	exits CODE COMMAND...   run a command that ends with this code
+//	socket FILE             make a socket that nobody serves
 //	inuse FILE              hold the file as an agent does, until the script ends
 //	steady                  make what differs between machines the same in stdout, for cmp steady
 //	unchanged               check that all journals are as they were, and none came but OUT*
@@ -77,7 +79,7 @@ func TestScripts(t *testing.T) {
 			env.Values["before"] = listing(env.WorkDir)
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "inuse": inUse, "steady": makeSteady, "unchanged": unchanged},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "inuse": inUse, "socket": makeSocket, "steady": makeSteady, "unchanged": unchanged},
 	})
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(scripts) < 8 {
@@ -149,6 +151,16 @@ func inUse(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	ts.Defer(func() { f.Close() })
+}
+
+func makeSocket(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: socket FILE")
+	}
+	l, err := net.Listen("unix", ts.MkAbs(args[0]))
+	ts.Check(err)
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	ts.Check(l.Close())
 }
 
 func makeSteady(ts *testscript.TestScript, neg bool, args []string) {

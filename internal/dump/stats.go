@@ -5,6 +5,7 @@ package dump
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +75,7 @@ type latency struct {
 
 func statsCommand(std *streams) *cobra.Command {
 	var f common
-	top := 10
+	top := decimal{value: 10}
 	c := &cobra.Command{
 		Use:   "stats FILE",
 		Short: "Print figures: events by kind, pod and hour, flapping pods, ack latency, sizes, retention, restarts of the agent",
@@ -86,11 +87,8 @@ retention, and starts of the agent.`,
   journal-dump stats --top 50 -o json journal.db`,
 		ValidArgsFunction: completeFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			if top < 0 {
-				return usagef("--top %d is negative", top)
-			}
 			return f.read(c.Context(), std, args, func(s *session) error {
-				r, err := s.count(c.Context(), top)
+				r, err := s.count(c.Context(), int(min(top.value, math.MaxInt32)))
 				if err != nil {
 					return err
 				}
@@ -102,8 +100,11 @@ retention, and starts of the agent.`,
 			})
 		},
 	}
-	f.register(c)
-	c.Flags().IntVar(&top, "top", top, "how many pods and hours to name")
+	f.registerSource(c)
+	f.registerOutput(c)
+	f.registerZone(c)
+	f.registerRedact(c)
+	c.Flags().Var(&top, "top", "name `N` pods and hours")
 	return c
 }
 

@@ -32,7 +32,7 @@ type pageData struct {
 	To      int64      `json:"to"`
 	Strings []string   `json:"strings"`
 	Pods    []pagePod  `json:"pods"`
-	Epochs  [][4]int64 `json:"epochs"` // epoch, time, time of the event before, unclean
+	Epochs  [][4]int64 `json:"epochs"` // epoch, time, time of the event before, flags
 }
 
 type pagePod struct {
@@ -53,6 +53,12 @@ const (
 	flagFinished
 	flagRefused
 	flagRemoved
+)
+
+// flags of an epoch: its start is later than the page, which ends before it.
+const (
+	epochUnclean = 1 << iota
+	epochLater
 )
 
 func (s laneState) code() uint8 { return uint8(s.phase)*4 + uint8(s.ready) }
@@ -79,10 +85,14 @@ func (t *timeline) page() pageData {
 	for _, e := range t.epochs {
 		row := [4]int64{int64(e.epoch), e.at.UnixMilli(), e.at.UnixMilli(), 0}
 		if !e.before.IsZero() {
-			row[2] = e.before.UnixMilli()
+			row[2] = max(e.before.UnixMilli(), d.From)
 		}
 		if e.unclean {
-			row[3] = 1
+			row[3] |= epochUnclean
+		}
+		if e.later {
+			row[1] = d.To
+			row[3] |= epochLater
 		}
 		d.Epochs = append(d.Epochs, row)
 	}

@@ -108,6 +108,9 @@ func (t *timeline) columnOf(at time.Time, bars int) int {
 func (t *timeline) agentRow(bars int) []cell {
 	cells := slices.Repeat([]cell{{' ', ""}}, bars)
 	for _, e := range t.epochs {
+		if e.later {
+			continue
+		}
 		c := &cells[t.columnOf(e.at, bars)]
 		if e.unclean {
 			*c = cell{'!', red}
@@ -126,9 +129,12 @@ func (t *timeline) cells(l *lane, bars int) []cell {
 	for i := range cells {
 		var mark rune
 		worst := state
-		for next < len(l.moments) && t.columnOf(l.moments[next].at, bars) == i {
+		for next < len(l.moments) && t.columnOf(l.moments[next].at, bars) <= i { // before i: the clock was set back
 			m := &l.moments[next]
 			state = m.state.cell()
+			if !m.at.After(t.from) { // what was before is not in the picture
+				worst = state
+			}
 			if state.char == '▒' { // short losses of readiness are what one looks for
 				worst = state
 			}

@@ -36,6 +36,19 @@ func pageOf(t *testing.T, args ...string) string {
 	return string(b)
 }
 
+// parsePage returns the data of a page.
+func parsePage(t *testing.T, page string) (got pageData) {
+	t.Helper()
+	data := regexp.MustCompile(`(?s)id="data">(.*?)</script>`).FindStringSubmatch(page)
+	if data == nil {
+		t.Fatalf("no data in the page: %.300s", page)
+	}
+	if err := json.Unmarshal([]byte(data[1]), &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 // TestPage_Safe: what pods say is in the data only, where nothing ends it, and the
 // policy allows exactly the style and the script that are there.
 func TestPage_Safe(t *testing.T) {
@@ -78,12 +91,7 @@ func TestPage_Safe(t *testing.T) {
 
 // TestPage_Data: what is drawn is what happened.
 func TestPage_Data(t *testing.T) {
-	page := pageOf(t, night(t))
-	data := regexp.MustCompile(`(?s)id="data">(.*?)</script>`).FindStringSubmatch(page)
-	var got pageData
-	if err := json.Unmarshal([]byte(data[1]), &got); err != nil {
-		t.Fatal(err)
-	}
+	got := parsePage(t, pageOf(t, night(t)))
 	if got.Node != "node-1" || got.From != nightFall.UnixMilli() || len(got.Pods) != 3 || len(got.Epochs) != 2 || got.Epochs[1][0] != 2 || got.Epochs[1][3] != 1 ||
 		got.Epochs[1][1]-got.Epochs[1][2] != 180_000 {
 		t.Errorf("got node %q, %d pods, epochs %v", got.Node, len(got.Pods), got.Epochs)
@@ -94,15 +102,5 @@ func TestPage_Data(t *testing.T) {
 	}
 	if oom := web.Events[3]; oom[4] != float64(flagRestart) || !strings.Contains(got.Strings[int(oom[7].(float64))], "OOMKilled") {
 		t.Errorf("the restart: got %v", oom)
-	}
-}
-
-// TestTimeline_Window: what began before the window is drawn from its edge on.
-func TestTimeline_Window(t *testing.T) {
-	got := run("timeline", "--since", "2026-01-31T03:03", "--pod", "web-0", night(t))
-	wantRun(t, got, exitOK)
-	lines := got.lines()
-	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "default/web-0  █████") {
-		t.Errorf("got %q, want a pod that is ready throughout", last)
 	}
 }

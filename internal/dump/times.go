@@ -4,12 +4,10 @@ package dump
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/statusstore/statusstore/internal/dump/scan"
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/projection"
 )
@@ -18,7 +16,7 @@ import (
 var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
 
 // parseTime reads a time, or a duration that lies back from now, such as 2h, 90m
-// or 3d.
+// or 3d. A minus before it, which journalctl wants, changes nothing.
 func (c clock) parseTime(s string, now time.Time) (time.Time, error) {
 	if s == "now" {
 		return now, nil
@@ -80,17 +78,7 @@ func (s *session) resolve(ctx context.Context, p point) (projection.Point, error
 	if p.epoch == 0 {
 		return projection.Point{Sequence: p.sequence, Time: p.time}, nil
 	}
-	var first journal.Sequence
-	keep := func(r *scan.Record) bool { return r.Epoch >= p.epoch }
-	err := s.records(ctx, scan.Options{Keep: keep}, s.damage.report, func(r *scan.Record) bool {
-		if r.Epoch == p.epoch {
-			first = r.Sequence
-		}
-		return false
-	})
-	if err == nil && first == 0 {
-		err = fmt.Errorf("%s: no event of epoch %d is kept", s.name, p.epoch)
-	}
+	first, err := s.startOf(ctx, p.epoch)
 	return projection.Point{Sequence: first}, err
 }
 

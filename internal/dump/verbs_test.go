@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	bolt "go.etcd.io/bbolt"
+	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/statusstore/statusstore/journal"
@@ -30,10 +31,7 @@ func tale(t *testing.T) string {
 		w.set("web-1", running("app", "side"))
 		w.add("web-1", journal.KindRemoved, journal.ReasonOrphaned, nil)
 		w.set("web-0", failed(1))
-		if _, err := w.Append(w.t.Context(), journal.Event{Kind: journal.KindRejected, UID: "uid-web-0", Namespace: "default", Name: "web-0",
-			Attributes: map[string]string{journal.AttrMessage: "phase must not leave Failed", journal.AttrTo: "Running"}}); err != nil {
-			t.Fatal(err)
-		}
+		w.refuse("web-0", v1.RestartPolicyOnFailure, failed(1), running("app"))
 		w.ack("web-0", 3)
 	})
 	w := openWriter(t, path)
@@ -61,6 +59,8 @@ func TestEventsFilters(t *testing.T) {
 		{"--to 2", []journal.Sequence{1, 2}},
 		{"--since 2h", []journal.Sequence{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
 		{"--until 2h", nil},
+		{"--since -2h", []journal.Sequence{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}, // as journalctl has it: a sign changes nothing
+		{"--until=-2h", nil},
 		{"--since 2001-01-01T00:00:00Z --until 2002-01-01", nil},
 		{"--pod web-0 --from 4 --kind set -p", []journal.Sequence{4, 7}},
 	}
@@ -104,7 +104,7 @@ func TestEventsFormats(t *testing.T) {
 	if n := len(table.lines()); n != len(want) {
 		t.Errorf("table: got %d lines for %d events", n, len(want))
 	}
-	for _, s := range []string{"default/web-0", "ended with exit code 1 (Error)", "Evicted", "phase must not leave Failed", "clean=true"} {
+	for _, s := range []string{"default/web-0", "ended with exit code 1 (Error)", "Evicted", "from=Failed; message=a stored terminal phase is final for this UID; to=Running", "clean=true"} {
 		if !strings.Contains(table.out, s) {
 			t.Errorf("table lacks %q:\n%s", s, table.out)
 		}
@@ -259,7 +259,7 @@ func TestWhy(t *testing.T) {
 		"was first seen (uid uid-web-0)", "phase is Running", "is not Ready: ContainersNotReady: containers with unready status: [app]",
 		"became Ready after ", "container app restarted (restart 1); the run before ended with exit code 137 (OOMKilled)",
 		"phase went from Running to Failed (Evicted)", "container app ended with exit code 1 (Error)", "stopped being Ready after ",
-		"an update was refused: message=phase must not leave Failed", "the agent started (epoch 2) after an orderly stop",
+		"an update was refused: from=Failed; message=a stored terminal phase is final for this UID; to=Running", "the agent started (epoch 2) after an orderly stop",
 		"is finished: its resources are reclaimed", "at the end of the journal: Failed, version 5, Ready False; the API server acknowledged version 3 at ",
 		" after it was accepted",
 	} {

@@ -34,6 +34,9 @@ if there was one.`,
 			return f.read(c.Context(), std, args, func(s *session) error {
 				s.damage.count = 0 // a bad meta page is among the problems
 				report := verifyReport{Path: s.name, Found: []journal.Problem{}}
+				if s.redact != nil {
+					report.Path = journal.FileName
+				}
 				var writeErr error
 				r, err := s.reader()
 				if err != nil {
@@ -58,7 +61,9 @@ if there was one.`,
 			})
 		},
 	}
-	f.register(c)
+	f.registerSource(c)
+	f.registerOutput(c)
+	f.registerRedact(c)
 	return c
 }
 

@@ -64,6 +64,9 @@ func (s *session) printStory(ctx context.Context, want filter) (err error) {
 		{name: "UID", width: 36, wide: true, cell: func(t sentence) string { return string(t.UID) }},
 		{name: "WHAT HAPPENED", width: 3, cell: func(t sentence) string { return t.Text }},
 	})
+	if err := s.checkRange(ctx, want); err != nil {
+		return err
+	}
 	defer func() { err = cmp.Or(err, rows.close()) }()
 	horizon, horizonErr := s.Horizon()
 	if horizonErr != nil {

@@ -140,11 +140,12 @@ func incident(t *testing.T) (path string) {
 		w.after(time.Minute, web.restart().event(t))
 		w.after(time.Minute, web.restart().event(t))
 		w.after(90*time.Second, web.ready(true).event(t))
-		w.after(time.Minute, journal.Event{Kind: journal.KindRejected, Namespace: db.namespace, Name: db.name, UID: db.uid,
-			Attributes: map[string]string{journal.AttrMessage: "phase must not go back", journal.AttrTo: "Pending"}})
 		w.PutAck(journal.Ack{UID: db.uid, LiveUID: db.uid, Version: 1, Time: time.Now().UTC()})
 		w.PutAck(journal.Ack{UID: web.uid, LiveUID: web.uid, Version: 4, Time: time.Now().UTC()})
 		w.after(time.Minute, job.phase(v1.PodSucceeded).ready(false).event(t))
+		w.after(time.Minute, journal.Event{Kind: journal.KindRejected, Reason: journal.ReasonSet, Namespace: job.namespace, Name: job.name, UID: job.uid,
+			Attributes: map[string]string{journal.AttrContainer: "", journal.AttrFrom: "Succeeded", journal.AttrTo: "Running",
+				journal.AttrMessage: "a stored terminal phase is final for this UID"}})
 		w.done()
 
 		time.Sleep(4 * time.Minute) // the agent is away
@@ -155,6 +156,7 @@ func incident(t *testing.T) (path string) {
 		w.after(2*time.Minute, web.phase(v1.PodFailed).ready(false).message("node is full").event(t))
 		w.after(time.Minute, journal.Event{Kind: journal.KindRemoved, Reason: journal.ReasonOrphaned, Namespace: job.namespace, Name: job.name, UID: job.uid})
 		w.after(2*time.Minute, db.message("backup is done").event(t))
+		w.PutAck(journal.Ack{UID: db.uid, LiveUID: db.uid, Version: 2, Time: time.Now().UTC()})
 		w.done()
 	})
 	return path

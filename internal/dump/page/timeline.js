@@ -9,6 +9,7 @@
   const rowHeight = 18, axisHeight = 26, namesWidth = () => Math.min(260, Math.max(120, scroll.clientWidth * 0.28));
   const phases = ["absent", "pending", "running", "succeeded", "failed", "other"];
   const RESTART = 1, FINISHED = 2, REFUSED = 4, REMOVED = 8;
+  const UNCLEAN = 1, LATER = 2; // of an epoch
   const SEQ = 0, VERSION = 1, AT = 2, STATE = 3, FLAGS = 4, KIND = 5, REASON = 6, TEXT = 7, CHANGES = 8;
 
   const all = Math.max(data.to - data.from, 1);
@@ -86,7 +87,7 @@
     c.save();
     c.beginPath(); c.rect(names, y, width - names, rowHeight); c.clip();
     const events = pod.e, begin = first(events, view.from);
-    let state = begin > 0 ? events[begin - 1][STATE] : pod.s, left = names, i2 = begin;
+    let state = begin > 0 ? events[begin - 1][STATE] : pod.s, left = Math.max(x(0, width, names), names), i2 = begin;
     const end = x(all, width, names);
     const bar = (a, b, s) => { const colour = colourOf(s); if (colour && b > a) { c.fillStyle = colour; c.fillRect(a, y + 4, Math.max(b - a, 1), rowHeight - 9); } };
     // What follows within a pixel is drawn over by the worst of it.
@@ -124,10 +125,12 @@
   function drawEpochs(c, width, height, names) {
     c.save();
     c.beginPath(); c.rect(names, axisHeight, width - names, height); c.clip();
-    for (const [, at, before, unclean] of data.epochs) {
+    for (const [, at, before, flags] of data.epochs) {
+      const unclean = flags & UNCLEAN;
       const b = Math.round(x(at - data.from, width, names)), a = x(before - data.from, width, names);
       if (b < names || a > width) continue;
       if (b - a > 3) { c.fillStyle = colours.gap; c.globalAlpha = 0.45; c.fillRect(a, axisHeight, b - a, height); c.globalAlpha = 1; }
+      if (flags & LATER) continue;
       c.fillStyle = unclean ? colours.restart : colours.agent;
       c.fillRect(b, axisHeight, unclean ? 2 : 1, height);
     }
@@ -202,7 +205,8 @@
     const pod = chosen.pod;
     if (!pod) return;
     add(detail, "h2", text(pod.n));
-    add(detail, "p", "uid " + text(pod.u) + ", " + pod.e.length + " events" + (pod.w >= 0 ? ", not acknowledged since " + new Date(data.from + pod.w).toISOString() : ""));
+    add(detail, "p", "uid " + text(pod.u) + ", " + pod.e.length + " events" + (pod.w >= 0 ? ", not acknowledged since " + new Date(data.from + pod.w).toISOString() + (pod.w === 0 ? " or before" : "") : ""));
+    if (pod.e.length === 0) add(detail, "p", "nothing happened to it in this time: " + phases[pod.s >> 2] + ["", ", not ready", ", ready"][pod.s & 3] + " throughout");
     if (chosen.event < 0) return;
     const e = pod.e[chosen.event], changes = e[CHANGES];
     const reason = text(e[REASON]);
