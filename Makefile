@@ -127,6 +127,10 @@ deb: ## build the Debian package, unpack and check it; fetches nfpm
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0
 	NFPM=$(CURDIR)/bin/nfpm $(GO) test -count=1 -v -run TestPackage ./internal/cli
 
+.PHONY: systemd
+systemd: release ## the unit under a real systemd, in a container; needs root and systemd-nspawn
+	TMPDIR=$(MEMDIR) deploy/systemd/verify.sh
+
 .PHONY: cover
 cover: ## coverage of the main module, in COVER (cover.out)
 	$(GO) test -coverpkg=./... -coverprofile=$(COVER) ./...
