@@ -496,6 +496,31 @@ func TestC41_DrainOfAHangingServerEnds(t *testing.T) {
 	})
 }
 
+// C41: what can't be sent is on disk; nobody has to wait for a dead server.
+func TestC41_DrainOfADeadServerEnds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.start()
+		many(20, func(i int, pod *v1.Pod) { w.put(never(pod)); w.memory.set(pod, running(1)) })
+		w.pause(2 * time.Second)
+		w.api.NetworkDown()
+		many(20, func(i int, pod *v1.Pod) { w.memory.set(never(pod), ended(v1.PodFailed, 1)) })
+		start := time.Now()
+		err := w.Drain(t.Context())
+		if took := time.Since(start); !errors.Is(err, ErrNotDelivered) || !strings.Contains(err.Error(), "can't be reached") || took > 4*time.Second {
+			t.Errorf("Drain = %v after %s", err, took)
+		}
+		time.AfterFunc(500*time.Millisecond, func() {
+			if err := w.api.NetworkUp(); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := w.Drain(t.Context()); err != nil {
+			t.Errorf("the server is back: Drain = %v", err)
+		}
+		many(20, func(i int, pod *v1.Pod) { w.wantAcked(pod.UID, 2) })
+	})
+}
+
 // C41: refused, gone and held pods.
 func TestC41_DrainDoesNotWaitForTheHopeless(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -24,6 +24,8 @@ var (
 	errWatchTimeout   = errors.New("the API server did not begin the watch in time")
 )
 
+var errServerDead = errors.New("the API server can't be reached")
+
 // UndeliveredError says how many pods the server could not be told about, and
 // what happened to one of them. It is ErrNotDelivered.
 type UndeliveredError struct {

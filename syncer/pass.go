@@ -13,6 +13,9 @@ import (
 	"github.com/statusstore/statusstore/projection"
 )
 
+// drainDead is how long Drain waits for a server that is dead: for a probe.
+const drainDead = 2 * probeInterval
+
 // drainPoll is how often Drain looks.
 const drainPoll = 20 * time.Millisecond
 
@@ -47,17 +50,26 @@ func (s *Syncer) needsLook(e *projection.Entry, now time.Time) bool {
 }
 
 // Drain waits until everything that can be sent was sent, and returns nil then,
-// or an *UndeliveredError when the context ends first. It doesn't wait for pods
-// that the server refuses or doesn't have, nor for held phases. Run must be
-// running; stop accepting statuses before, or Drain may never be done.
+// or an *UndeliveredError when the context ends first, or when the server has been
+// dead for two seconds, without an answer to a probe. It doesn't wait for pods that
+// the server refuses or doesn't have, nor for held phases. Run must be running; stop
+// accepting statuses before, or Drain may never be done.
 func (s *Syncer) Drain(ctx context.Context) error {
 	ticker := time.NewTicker(drainPoll)
 	defer ticker.Stop()
 	sendable := func(t track) bool { return t.wait.on == waitNothing || t.wait.on == waitServer }
+	var dead time.Time // since when, as far as it was seen here
 	for {
 		// All pods are only gone through when the workers have nothing to do.
 		if s.idle() && s.undelivered(sendable, nil) == nil {
 			return nil
+		}
+		if open, _ := s.circuit.state(); !open {
+			dead = time.Time{}
+		} else if dead.IsZero() {
+			dead = time.Now()
+		} else if time.Since(dead) >= drainDead {
+			return s.undelivered(sendable, errServerDead)
 		}
 		select {
 		case <-ctx.Done():
