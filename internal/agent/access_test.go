@@ -236,7 +236,7 @@ func TestProfiling(t *testing.T) {
 	}
 	resp.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
-	if resp.StatusCode != http.StatusNotFound {
-		t.Errorf("over TCP: got %d, want 404", resp.StatusCode)
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("over TCP: got %d, want 403", resp.StatusCode)
 	}
 }
