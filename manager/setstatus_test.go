@@ -275,6 +275,21 @@ func TestSemantics55_RejectionIsJournalledOncePerVersion(t *testing.T) {
 	s.wantKinds("set/set", "rejected/set", "set/set", "rejected/set")
 }
 
+// A refused phase is no container's.
+func TestSemantics55_RejectedPhaseNamesNoContainer(t *testing.T) {
+	s := open(t)
+	p := pod(never, oneContainer)
+	s.set(p, status(v1.PodFailed, terminated("app", 1, "Error")))
+	_, err := s.SetPodStatus(t.Context(), p, status(v1.PodRunning, terminated("app", 1, "Error")))
+	wantError(t, err, podstatus.ErrIllegalTransition)
+	s.wantKinds("set/set", "rejected/set")
+	for e, err := range s.Journal().Events(1, 0) {
+		if container, ok := e.Attributes[journal.AttrContainer]; err == nil && e.Kind == journal.KindRejected && (ok || e.Attributes[journal.AttrFrom] != "Failed") {
+			t.Errorf("got container %q, attributes %v", container, e.Attributes)
+		}
+	}
+}
+
 // C09: lastTransitionTime follows the status value only.
 func TestC09_TransitionTimeFollowsTheValue(t *testing.T) {
 	for _, restart := range []bool{false, true} {

@@ -219,9 +219,9 @@ func (m *Manager) reject(ctx context.Context, r request, entry *projection.Entry
 	if m.rejections.isNew(r.uid, version, transition) {
 		e := r.event(update)
 		e.Kind = journal.KindRejected
-		e.Attributes = map[string]string{
-			journal.AttrContainer: transition.Container, journal.AttrMessage: transition.Reason,
-			journal.AttrFrom: transition.From, journal.AttrTo: transition.To,
+		e.Attributes = map[string]string{journal.AttrMessage: transition.Reason, journal.AttrFrom: transition.From, journal.AttrTo: transition.To}
+		if transition.Container != "" { // else the pod's phase is what was refused
+			e.Attributes[journal.AttrContainer] = transition.Container
 		}
 		m.record(ctx, e)
 	}
