@@ -33,14 +33,7 @@ func newClient(c Config) (kubernetes.Interface, string, error) {
 // restConfig returns nil when nothing tells of an API server.
 func restConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
-		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-		if clientcmd.IsEmptyConfig(err) { // its remedy is a variable that nobody reads here
-			return nil, fmt.Errorf("kubeconfig %s names no cluster; give --kubeconfig a file that kubectl can use", kubeconfig)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
-		}
-		return config, nil
+		return fromKubeconfig(kubeconfig)
 	}
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
@@ -50,6 +43,26 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 		return nil, fmt.Errorf("in-cluster configuration: %w", err)
 	}
 	return config, nil
+}
+
+// fromKubeconfig reads that file and nothing else: with clientcmd.BuildConfigFromFlags
+// an empty one in a pod would mean the pod's own service account.
+func fromKubeconfig(path string) (*rest.Config, error) {
+	var config *rest.Config
+	loaded, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: path}).Load()
+	if err == nil {
+		config, err = clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
+	}
+	switch {
+	case err == nil:
+		return config, nil
+	case !clientcmd.IsEmptyConfig(err): // whose remedy is a variable that nobody reads here
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	case len(loaded.Clusters) > 0:
+		return nil, fmt.Errorf("kubeconfig %s has no usable current-context; run \"kubectl config --kubeconfig %s use-context NAME\"", path, path)
+	default:
+		return nil, fmt.Errorf("kubeconfig %s names no cluster; give --kubeconfig a file that kubectl can use", path)
+	}
 }
 
 // userAgent is "statusstore/v1.2.3".

@@ -355,14 +355,18 @@ func TestC61_Log(t *testing.T) {
 
 // TestOpen_EmptyKubeconfig: the message is of what can be done about it here.
 func TestOpen_EmptyKubeconfig(t *testing.T) {
-	for _, content := range []string{"", "apiVersion: v1\nkind: Config\n"} {
+	for content, want := range map[string]string{
+		"":                               " names no cluster",
+		"apiVersion: v1\nkind: Config\n": " names no cluster",
+		"apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: \"http://127.0.0.1:1\"}}]\n": " has no usable current-context",
+	} {
 		c := configFor(shortDir(t))
 		c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 		if err := os.WriteFile(c.Kubeconfig, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		err := Run(t.Context(), c)
-		if err == nil || !strings.Contains(err.Error(), c.Kubeconfig+" names no cluster") || strings.Contains(err.Error(), "KUBERNETES_MASTER") {
+		if err == nil || !strings.Contains(err.Error(), c.Kubeconfig+want) || strings.Contains(err.Error(), "KUBERNETES_MASTER") {
 			t.Errorf("%q: got %v", content, err)
 		}
 	}
