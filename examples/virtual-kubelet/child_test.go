@@ -18,6 +18,7 @@ import (
 
 	"github.com/statusstore/statusstore/journal"
 	"github.com/statusstore/statusstore/manager"
+	"github.com/statusstore/statusstore/projection"
 )
 
 // report is one line of the program's output: a status that is stored.
@@ -154,30 +155,50 @@ func (c *child) kill(t *testing.T) {
 	c.cmd = nil
 }
 
-// stored reads what is in the store of a killed process, from a copy.
+// stored reads what is in the store of a killed process, and compares it with what was
+// reported.
 func (c *child) stored(t *testing.T) map[types.UID]*v1.PodStatus {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(c.dataDir, journal.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), journal.FileName)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m, err := manager.Open(manager.Options{Path: path, Node: c.node})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	entries := readJournal(t, c.dataDir)
 	statuses := make(map[types.UID]*v1.PodStatus)
 	for uid, r := range c.reports() {
-		e, ok := m.Entry(uid)
+		e, ok := entries[uid]
 		if !ok || e.Version < r.version {
 			t.Errorf("%s: version %d was reported as stored, the store has %+v", r.name, r.version, e)
 			continue
 		}
-		statuses[uid] = e.Status.DeepCopy()
+		statuses[uid] = e.Status
 	}
 	return statuses
+}
+
+// copyJournal copies the journal of a process that does not write now to a folder of its
+// own, which it returns.
+func copyJournal(t *testing.T, dataDir string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dataDir, journal.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, journal.FileName), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// readJournal returns what is stored of each pod; from a copy, because opening changes the
+// journal.
+func readJournal(t *testing.T, dataDir string) map[types.UID]*projection.Entry {
+	t.Helper()
+	m, err := manager.Open(manager.Options{Path: filepath.Join(copyJournal(t, dataDir), journal.FileName)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	entries := make(map[types.UID]*projection.Entry)
+	for _, e := range m.Entries() {
+		entries[e.UID] = e
+	}
+	return entries
 }

@@ -4,11 +4,14 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/statusstore/statusstore/manager"
 )
 
 // podsOfStore is the client that the framework is given for pods. It has two reasons to
@@ -29,9 +32,14 @@ type podsOfNamespace struct {
 }
 
 // UpdateStatus stores a status that the framework made up, as it does when a provider
-// returns an error.
+// returns an error. It is made from what the server had, so it counts only if the store has
+// none yet: else it could take back what the provider has stored.
 func (c podsOfNamespace) UpdateStatus(ctx context.Context, pod *v1.Pod, _ metav1.UpdateOptions) (*v1.Pod, error) {
-	return pod, c.provider.say(ctx, pod, pod.Status)
+	_, err := c.provider.store.SetPodStatusIf(ctx, pod, pod.Status, 0)
+	if errors.Is(err, manager.ErrVersionConflict) {
+		err = nil
+	}
+	return pod, err
 }
 
 // Delete ends the pod; its object is deleted by the store, once its end is on the server.

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -45,13 +46,11 @@ func testOutage(t *testing.T, plane *controlPlane) {
 			runsForKey, fmt.Sprint(6+2*i, "s"), exitCodeKey, fmt.Sprint(i%2*3)))
 	}
 	pods = plane.create(t, c.node, append(pods, newPod("outage-stays", v1.RestartPolicyAlways))...)
-	eventually(t, "pods run", func() error { return wantPhases(t, plane, c.node, pods, notPending) })
+	again := plane.create(t, c.node, newPod("outage-again", v1.RestartPolicyAlways, runsForKey, "1s"))[0]
+	eventually(t, "pods run", func() error { return wantPhases(t, plane, c.node, append(pods, again), notPending) })
 
 	// Killed twice: while the server goes away, and while it is away for longer.
-	before, err := plane.pods(t.Context(), c.node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := plane.mustPods(t, c.node)
 	plane.down(t)
 	ended := make(map[types.UID]bool) // pods of which the server can't know that they ended
 	for uid, r := range c.reports() {
@@ -82,21 +81,21 @@ func testOutage(t *testing.T, plane *controlPlane) {
 	stored := c.stored(t)
 
 	plane.up(t)
-	live, err := plane.pods(t.Context(), c.node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	late := 0
-	for _, pod := range live {
-		if terminal(stored[pod.UID].Phase) && !terminal(pod.Status.Phase) {
-			late++
+	live, events := plane.watch(t, c.node)
+	var late []*v1.Pod
+	for _, pod := range pods {
+		if terminal(stored[pod.UID].Phase) && !terminal(live[pod.Name].Status.Phase) {
+			late = append(late, pod)
 		}
 	}
-	t.Logf("%d of %d pods ended without the server knowing", late, n)
-	if late < ends {
-		t.Fatalf("the server lacks the end of %d pods, want at least %d, or nothing is shown", late, ends)
+	t.Logf("%d of %d pods ended without the server knowing", len(late), n)
+	lives, told := restarts(stored[again.UID]), restarts(&live[again.Name].Status)
+	t.Logf("%s was restarted %d times, of which the server knows %d", again.Name, lives, told)
+	if len(late) < ends || lives-told < 2 {
+		t.Fatalf("the server lacks the end of %d pods, want at least %d, and %d restarts, or nothing is shown", len(late), ends, lives-told)
 	}
 
+	earlier := len(plane.requests(t))
 	c.start(t)
 	eventually(t, "the server learns what was stored", func() error {
 		live, err := plane.pods(t.Context(), c.node)
@@ -110,9 +109,48 @@ func testOutage(t *testing.T, plane *controlPlane) {
 		}
 		return nil
 	})
-	for _, pod := range pods {
+	for _, pod := range append(pods, again) {
 		if got := c.creations(pod.UID); got != 1 {
 			t.Errorf("%s was created %d times, want once", pod.Name, got)
+		}
+	}
+
+	// Each end was sent once, and of the pod that has had many statuses only the newest.
+	sent := make(map[string]int)
+	for _, r := range plane.requests(t)[earlier:] {
+		if r.agent == storeAgent && r.what == "patch pods/status" && r.code == http.StatusOK {
+			sent[r.name]++
+		}
+	}
+	for _, pod := range late {
+		if sent[pod.Name] != 1 {
+			t.Errorf("the end of %s was sent %d times, want once", pod.Name, sent[pod.Name])
+		}
+	}
+	if got := nextRestarts(t, events, again.Name, told); got < lives {
+		t.Errorf("%s: the server was sent restart %d, and %d was stored", again.Name, got, lives)
+	}
+}
+
+func restarts(status *v1.PodStatus) int32 { return status.ContainerStatuses[0].RestartCount }
+
+// nextRestarts waits for a pod to have another number of restarts on the server than it
+// was told of, and returns it.
+func nextRestarts(t *testing.T, events <-chan watch.Event, name string, told int32) int32 {
+	t.Helper()
+	deadline := time.After(soon)
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				t.Fatal("the watch ended")
+			}
+			pod, ok := e.Object.(*v1.Pod)
+			if ok && pod.Name == name && restarts(&pod.Status) != told {
+				return restarts(&pod.Status)
+			}
+		case <-deadline:
+			t.Fatalf("the server hears nothing of %s", name)
 		}
 	}
 }
@@ -172,11 +210,7 @@ func testKillLoop(t *testing.T, plane *controlPlane) {
 		time.Sleep(rand.N(300 * time.Millisecond)) // to be somewhere else each time
 		c.kill(t)
 		c.stored(t)
-		live, err := plane.pods(t.Context(), c.node)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, pod := range live {
+		for name, pod := range plane.mustPods(t, c.node) {
 			if len(pod.Status.ContainerStatuses) == 0 {
 				continue
 			}
@@ -243,27 +277,18 @@ func testDeletion(t *testing.T, plane *controlPlane) {
 		return nil
 	})
 
-	api := plane.client.CoreV1().Pods("default")
-	list, err := api.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	events, err := api.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "spec.nodeName=" + c.node})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer events.Stop()
+	_, events := plane.watch(t, c.node)
 	for _, pod := range pods {
-		if err := api.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		if err := plane.client.CoreV1().Pods("default").Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.start(t)
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(soon)
 	last := make(map[string]v1.PodPhase)
 	for gone := 0; gone < len(pods); {
 		select {
-		case e, ok := <-events.ResultChan():
+		case e, ok := <-events:
 			if !ok {
 				t.Fatal("the watch ended")
 			}
@@ -293,11 +318,7 @@ func testRefused(t *testing.T, plane *controlPlane) {
 	c.start(t)
 	pods := plane.create(t, c.node, newPod("refused", v1.RestartPolicyAlways, runsForKey, "soon"))
 	eventually(t, "the pod is refused", func() error { return wantPhases(t, plane, c.node, pods, terminal) })
-	live, err := plane.pods(t.Context(), c.node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := live["refused"].Status.Reason; got != reasonRefused {
+	if got := plane.mustPods(t, c.node)["refused"].Status.Reason; got != reasonRefused {
 		t.Errorf("got reason %q, want %q", got, reasonRefused)
 	}
 }
@@ -325,13 +346,14 @@ func testTerminate(t *testing.T, plane *controlPlane) {
 // checkWriters looks at who has written to pods: the store, and never the framework.
 func checkWriters(t *testing.T, plane *controlPlane) {
 	t.Helper()
-	writes := plane.writes(t)
-	t.Log(writes)
-	for who, count := range writes {
-		if strings.HasPrefix(who, frameworkAgent) {
-			t.Errorf("%s: %d times, want the store to do it", who, count)
+	writes := make(map[string]int)
+	for _, r := range plane.requests(t) {
+		writes[r.agent+" "+r.what]++
+		if strings.HasPrefix(r.agent, frameworkAgent) {
+			t.Errorf("%s: %s %s, want the store to do it", r.agent, r.what, r.name)
 		}
 	}
+	t.Log(writes)
 	if writes[storeAgent+" patch pods/status"] == 0 {
 		t.Error("the store has sent no status")
 	}

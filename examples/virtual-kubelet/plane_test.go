@@ -16,6 +16,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -115,29 +116,36 @@ func (p *controlPlane) up(t *testing.T) {
 
 func (p *controlPlane) auditLog() string { return filepath.Join(p.dir, "audit.log") }
 
-// writes counts the requests that wrote to pods, as "agent verb resource".
-func (p *controlPlane) writes(t *testing.T) map[string]int {
+// request is one that wrote to a pod.
+type request struct {
+	agent, what, name string // what: such as "patch pods/status"
+	code              int
+}
+
+// requests returns those that were answered up to now.
+func (p *controlPlane) requests(t *testing.T) []request {
 	t.Helper()
 	file, err := os.Open(p.auditLog())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	counts := make(map[string]int)
+	var requests []request
 	for lines := bufio.NewReader(file); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return counts
+			return requests
 		}
 		var e struct {
 			Verb, UserAgent string
-			ObjectRef       struct{ Resource, Subresource string }
+			ObjectRef       struct{ Resource, Subresource, Name string }
+			ResponseStatus  struct{ Code int }
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
 		}
-		resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
-		counts[e.UserAgent+" "+e.Verb+" "+resource]++
+		what := strings.TrimSuffix(e.Verb+" "+e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+		requests = append(requests, request{e.UserAgent, what, e.ObjectRef.Name, e.ResponseStatus.Code})
 	}
 }
 
@@ -159,22 +167,60 @@ func (p *controlPlane) create(t *testing.T, node string, pods ...*v1.Pod) []*v1.
 
 // pods reads the pods of a node from the server, by name.
 func (p *controlPlane) pods(ctx context.Context, node string) (map[string]*v1.Pod, error) {
-	list, err := p.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	_, byName, err := p.list(ctx, node)
+	return byName, err
+}
+
+func (p *controlPlane) list(ctx context.Context, node string) (revision string, byName map[string]*v1.Pod, err error) {
+	list, err := p.client.CoreV1().Pods("default").List(ctx, ofNode(node))
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	byName := make(map[string]*v1.Pod)
+	byName = make(map[string]*v1.Pod)
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
-	return byName, nil
+	return list.ResourceVersion, byName, nil
 }
+
+// mustPods is pods for a server that is there.
+func (p *controlPlane) mustPods(t *testing.T, node string) map[string]*v1.Pod {
+	t.Helper()
+	pods, err := p.pods(t.Context(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pods
+}
+
+// watch returns the pods of a node, by name, and what happens to them from now on.
+func (p *controlPlane) watch(t *testing.T, node string) (map[string]*v1.Pod, <-chan watch.Event) {
+	t.Helper()
+	revision, pods, err := p.list(t.Context(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ofNode(node)
+	o.ResourceVersion = revision
+	events, err := p.client.CoreV1().Pods("default").Watch(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(events.Stop)
+	return pods, events.ResultChan()
+}
+
+func ofNode(node string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
+}
+
+// soon is how long a test waits for what must happen, as opposed to never.
+const soon = 2 * time.Minute
 
 // eventually repeats check until it returns nil, or fails the test with its last error.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	const limit = 2 * time.Minute // soon, as opposed to never
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -186,7 +232,7 @@ func eventually(t *testing.T, what string, check func() error) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatalf("%s, after %s: %v", what, limit, err)
+			t.Fatalf("%s, after %s: %v", what, soon, err)
 		}
 	}
 }

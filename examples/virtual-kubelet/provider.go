@@ -33,7 +33,7 @@ type provider struct {
 	store *manager.Manager
 	live  corev1listers.PodLister // the framework's
 	o     options
-	wake  chan struct{} // capacity 1: there is a new pod
+	wake  chan struct{} // capacity 1: see lookAgain
 
 	// mu guards workloads and what they point to, and is held while a step is stored: one
 	// after the other is enough for an example.
@@ -54,19 +54,15 @@ var (
 	_ node.PodNotifier         = (*provider)(nil)
 )
 
+// newProvider takes over the pods that the store has from the time before this start.
 func newProvider(store *manager.Manager, live corev1listers.PodLister, o options) *provider {
-	return &provider{store: store, live: live, o: o, wake: make(chan struct{}, 1), workloads: make(map[types.UID]*workload)}
-}
-
-// load takes over the pods that the store has from the time before this start.
-func (p *provider) load() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range p.store.Entries() {
-		if pod, ok := p.store.Pod(e.UID); ok {
+	p := &provider{store: store, live: live, o: o, wake: make(chan struct{}, 1), workloads: make(map[types.UID]*workload)}
+	for _, e := range store.Entries() {
+		if pod, ok := store.Pod(e.UID); ok {
 			p.workloads[e.UID] = &workload{pod: pod, stored: true, since: e.Time}
 		}
 	}
+	return p
 }
 
 // NotifyPods is there to not call the function that it is given. With it, the framework
@@ -83,23 +79,29 @@ func (p *provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	w := &workload{pod: pod.DeepCopy(), since: time.Now()}
 	p.workloads[pod.UID] = w
 	p.step(ctx, w, w.since)
-	select {
-	case p.wake <- struct{}{}:
-	default:
+	p.lookAgain()
+	return nil
+}
+
+// UpdatePod keeps the new object, which may change when the next step is due. It is on
+// disk with that step; after a crash before it, the framework calls again. A pod that is
+// not here any more was dropped because its object is gone: that is no failure of the pod.
+func (p *provider) UpdatePod(_ context.Context, pod *v1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w, ok := p.workloads[pod.UID]; ok {
+		w.pod = pod.DeepCopy()
+		p.lookAgain()
 	}
 	return nil
 }
 
-// UpdatePod keeps the new object; what containers do changes with their next step.
-func (p *provider) UpdatePod(_ context.Context, pod *v1.Pod) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w, ok := p.workloads[pod.UID]
-	if !ok {
-		return errdefs.NotFoundf("pod %s/%s is not here", pod.Namespace, pod.Name)
+// lookAgain has run find out anew when the next step is due.
+func (p *provider) lookAgain() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
 	}
-	w.pod = pod.DeepCopy()
-	return nil
 }
 
 // DeletePod ends a pod. The framework calls it for one that is being deleted, and for one
@@ -144,21 +146,10 @@ func (p *provider) end(ctx context.Context, uid types.UID) error {
 	return err
 }
 
-// say stores a status that the framework wants to send.
-func (p *provider) say(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w, ok := p.workloads[pod.UID]
-	if !ok {
-		w = &workload{pod: pod.DeepCopy(), since: time.Now()}
-		p.workloads[pod.UID] = w
-	}
-	return p.record(ctx, w, status)
-}
-
 // record stores a status. Once it returns nil, the status will be on the server sooner or
 // later, whatever happens to this process. p.mu is held.
 func (p *provider) record(ctx context.Context, w *workload, status v1.PodStatus) error {
+	ctx = context.WithoutCancel(ctx) // a commit is short, and whether it was one must be known
 	var version journal.Version
 	if e, ok := p.store.Entry(w.pod.UID); ok {
 		version = e.Version

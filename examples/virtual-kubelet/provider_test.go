@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -47,7 +48,6 @@ func (w *world) open(t *testing.T) {
 	}
 	t.Cleanup(func() { store.Close() })
 	w.provider = newProvider(store, corev1listers.NewPodLister(w.live), options{out: io.Discard, log: slog.New(slog.DiscardHandler)})
-	w.load()
 }
 
 func (w *world) reopen(t *testing.T) {
@@ -133,6 +133,45 @@ func TestProvider_Delete(t *testing.T) {
 	}
 }
 
+// TestProvider_Stopping stores what it is given although the process is about to end.
+func TestProvider_Stopping(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	pod := newPod("a", v1.RestartPolicyAlways)
+	if err := w.CreatePod(ctx, pod); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := w.store.GetPodStatus(pod.UID); !ok {
+		t.Error("the pod was taken over, and nothing is stored")
+	}
+}
+
+// TestProvider_Update has a change be heeded at once.
+func TestProvider_Update(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create(t, newPod("a", v1.RestartPolicyNever, runsForKey, "50m"))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.run(ctx)
+		time.Sleep(time.Second)
+		pod = pod.DeepCopy()
+		pod.Annotations[runsForKey] = "1m"
+		if err := w.UpdatePod(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := w.phase(t, pod); got != v1.PodSucceeded {
+			t.Errorf("got phase %s, want Succeeded", got)
+		}
+		gone := newPod("gone", v1.RestartPolicyNever)
+		if err := w.UpdatePod(t.Context(), gone); err != nil {
+			t.Errorf("a pod that was dropped meanwhile: got %v, want nil, or the framework says that it failed", err)
+		}
+	})
+}
+
 // TestProvider_Recreated asks for a pod that has the name of another one.
 func TestProvider_Recreated(t *testing.T) {
 	w := newWorld(t)
@@ -200,19 +239,34 @@ func TestPodsOfStore(t *testing.T) {
 	w := newWorld(t)
 	server := new(serverPods)
 	pods := podsOfStore{PodsGetter: server, provider: w.provider}.Pods("default")
+	say := func(pod *v1.Pod, phase v1.PodPhase) {
+		t.Helper()
+		pod = pod.DeepCopy()
+		pod.Status.Phase, pod.Status.Reason = phase, "ProviderFailed"
+		if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 
 	failed := newPod("failed", v1.RestartPolicyNever)
-	failed.Status.Phase, failed.Status.Reason = v1.PodFailed, "ProviderFailed"
-	w.live.Add(failed)
-	if _, err := pods.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	say(failed, v1.PodFailed)
 	if stored, ok := w.store.GetPodStatus(failed.UID); !ok || stored.Reason != "ProviderFailed" {
 		t.Errorf("got status %+v, want the framework's", stored)
+	}
+	later := newPod("later", v1.RestartPolicyAlways)
+	say(later, v1.PodPending)
+	w.create(t, later) // the framework tries again
+	w.steps(t.Context(), time.Now())
+	if got := w.phase(t, later); got != v1.PodRunning {
+		t.Errorf("created after a failure: got phase %s, want Running", got)
 	}
 
 	running := w.create(t, newPod("running", v1.RestartPolicyAlways))
 	w.steps(t.Context(), time.Now())
+	say(running, v1.PodPending) // on top of what the server had
+	if got := w.phase(t, running); got != v1.PodRunning {
+		t.Errorf("got phase %s, want Running: the provider knows better", got)
+	}
 	now := *metav1.NewDeleteOptions(0)
 	now.Preconditions = metav1.NewUIDPreconditions(string(running.UID))
 	if err := pods.Delete(t.Context(), running.Name, now); err != nil {

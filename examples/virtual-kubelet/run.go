@@ -43,12 +43,18 @@ type options struct {
 	log                       *slog.Logger
 }
 
-// run is the program: the store, the provider and the framework's two controllers.
+// run is the program, on the API server of a kubeconfig.
 func run(ctx context.Context, o options) error {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
 		return err
 	}
+	return serve(ctx, o, config)
+}
+
+// serve runs the store, the provider and the framework's two controllers until the context
+// ends or one of them can't go on. The store is opened first and closed last.
+func serve(ctx context.Context, o options, config *rest.Config) (err error) {
 	storeClient, err := clientFor(config, storeAgent)
 	if err != nil {
 		return err
@@ -70,18 +76,18 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { err = errors.Join(err, store.Close()) }()
 
-	mine := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) {
-		l.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", o.node).String()
-	}))
+	mine := podsOfNode(client, o.node)
 	p := newProvider(store, mine.Core().V1().Pods().Lister(), o)
-	p.load()
-	pods, stopEvents, err := podController(client, mine, p, o.node)
+	events := record.NewBroadcaster()
+	defer events.Shutdown()
+	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events(v1.NamespaceAll)})
+	recorder := events.NewRecorder(scheme.Scheme, v1.EventSource{Component: "timetable", Host: o.node})
+	pods, err := node.NewPodController(podControllerConfig(client, mine, p, recorder))
 	if err != nil {
 		return err
 	}
-	defer stopEvents()
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return store.Run(ctx) })
@@ -105,30 +111,30 @@ func clientFor(config *rest.Config, agent string) (kubernetes.Interface, error) 
 	return kubernetes.NewForConfig(config)
 }
 
-// podController is the framework's, with two things changed: PodClient says and deletes
+// podsOfNode makes the framework's informers, which see a node's pods and no others.
+func podsOfNode(client kubernetes.Interface, name string) informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) {
+		l.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", name).String()
+	}))
+}
+
+// podControllerConfig is the usual one with two things changed: PodClient says and deletes
 // nothing without the store, and the provider never reports a status (see NotifyPods).
-func podController(client kubernetes.Interface, mine informers.SharedInformerFactory, p *provider, name string) (*node.PodController, func(), error) {
-	events := record.NewBroadcaster()
-	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events(v1.NamespaceAll)})
+func podControllerConfig(client kubernetes.Interface, mine informers.SharedInformerFactory, p *provider, recorder record.EventRecorder) node.PodControllerConfig {
 	// The framework wants these, but they are never started: see SkipDownwardAPIResolution.
 	unused := informers.NewSharedInformerFactory(client, 0).Core().V1()
-	c, err := node.NewPodController(node.PodControllerConfig{
+	return node.PodControllerConfig{
 		PodClient:         podsOfStore{PodsGetter: client.CoreV1(), provider: p},
 		PodInformer:       mine.Core().V1().Pods(),
 		Provider:          p,
-		EventRecorder:     events.NewRecorder(scheme.Scheme, v1.EventSource{Component: "timetable", Host: name}),
+		EventRecorder:     recorder,
 		ConfigMapInformer: unused.ConfigMaps(),
 		SecretInformer:    unused.Secrets(),
 		ServiceInformer:   unused.Services(),
 		// Else the pods that the provider is given, and keeps on disk, would have the
 		// values of secrets in them.
 		SkipDownwardAPIResolution: true,
-	})
-	if err != nil {
-		events.Shutdown()
-		return nil, nil, err
 	}
-	return c, events.Shutdown, nil
 }
 
 // registerNode keeps a node object and its lease up to date. The framework's controller

@@ -60,6 +60,12 @@ func readTimetable(pod *v1.Pod) (timetable, error) {
 	return t, nil
 }
 
+// begun reports whether the provider has stored a status of a pod: the framework's, after
+// a failure, has no containers.
+func begun(stored *v1.PodStatus) bool {
+	return stored != nil && (terminal(stored.Phase) || len(stored.ContainerStatuses) > 0)
+}
+
 // next returns the status that follows the stored one, nil for none, and when it is due.
 // since is when the stored status was stored. ok is false if nothing follows by itself.
 //
@@ -68,11 +74,11 @@ func readTimetable(pod *v1.Pod) (timetable, error) {
 func next(pod *v1.Pod, stored *v1.PodStatus, since time.Time) (status v1.PodStatus, due time.Time, ok bool) {
 	t, err := readTimetable(pod)
 	switch {
-	case stored == nil && err != nil:
+	case !begun(stored) && err != nil:
 		return refused(pod, err), since, true
-	case stored == nil:
+	case !begun(stored):
 		return waiting(pod, since), since, true
-	case err != nil || terminal(stored.Phase) || len(stored.ContainerStatuses) == 0:
+	case err != nil || terminal(stored.Phase):
 		return status, due, false
 	}
 	switch state := stored.ContainerStatuses[0].State; { // they all do the same
@@ -100,7 +106,7 @@ func refused(pod *v1.Pod, why error) v1.PodStatus {
 // waiting is the first status of a pod.
 func waiting(pod *v1.Pod, now time.Time) v1.PodStatus {
 	status := *pod.Status.DeepCopy() // the API server has set a QoS class
-	status.Phase = v1.PodPending
+	status.Phase, status.Reason, status.Message = v1.PodPending, "", ""
 	status.StartTime = new(metav1.NewTime(now))
 	status.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
