@@ -5,6 +5,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"time"
@@ -21,7 +22,7 @@ func openManager(c Config, o manager.Options) (*manager.Manager, error) {
 	case err == nil:
 	case errors.Is(err, journal.ErrEmpty) && !exists(o.Path+journal.MarkSuffix):
 		m, err = startAnew(o, c.Logger)
-	case !movable(err):
+	case !movable(err), !isFile(o.Path):
 	case c.MoveDamagedAside:
 		m, err = moveAside(o, c.Logger, err)
 	default:
@@ -48,6 +49,13 @@ func movable(err error) bool {
 		}
 	}
 	return false
+}
+
+// isFile says whether there is a file or nothing. A device or a pipe is no journal
+// that was damaged, and not the agent's to rename: the path may be a link to it.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular()
 }
 
 // startAnew replaces an empty file that was never a journal, such as one made in
