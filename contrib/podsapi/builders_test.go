@@ -112,6 +112,16 @@ func (w *world) set(t *testing.T, pod *v1.Pod, message string) {
 	}
 }
 
+// get asks for a pod that is there.
+func (w *world) get(t *testing.T, uid string) *v1.Pod {
+	t.Helper()
+	response, err := w.client.GetPod(t.Context(), &podsv1alpha1.GetPodRequest{PodUID: uid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, response.Pod)
+}
+
 func (w *world) remove(t *testing.T, uid types.UID) {
 	t.Helper()
 	if err := w.Remove(t.Context(), uid, journal.ReasonOrphaned); err != nil {

@@ -31,7 +31,7 @@ const (
 type Store interface {
 	Entries() []*projection.Entry
 	Entry(uid types.UID) (*projection.Entry, bool)
-	// Pod returns a copy of a pod with its stored status.
+	// Pod returns a copy of a pod; its status is not looked at.
 	Pod(uid types.UID) (*v1.Pod, bool)
 	Watch() *projection.Watcher
 }
@@ -137,13 +137,14 @@ func (s *Server) byUID() []*projection.Entry {
 	return entries
 }
 
-// encode returns a pod with its newest status, which may be newer than the entry.
+// encode returns a pod with the entry's status. The object may be newer, and if the store
+// drops the pod right now, it comes with a status that nobody stored.
 func (s *Server) encode(e *projection.Entry) ([]byte, error) {
 	pod, ok := s.store.Pod(e.UID)
 	if !ok {
 		pod = identity(e)
-		pod.Status = *e.Status // only read
 	}
+	pod.Status = *e.Status // only read
 	data, err := pod.Marshal()
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "encode pod %s/%s: %v", e.Namespace, e.Name, err)

@@ -3,6 +3,7 @@
 package podsapi_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -111,14 +112,44 @@ func (noPods) ResolveUID(uid types.UID) (_ types.UID) { return uid }
 func TestGetPod_ObjectUnknown(t *testing.T) {
 	w := serve(t, filepath.Join(t.TempDir(), journal.FileName), manager.Options{Pods: noPods{}}, podsapi.Options{})
 	w.set(t, pod("a"), "here")
-	response, err := w.client.GetPod(t.Context(), &podsv1alpha1.GetPodRequest{PodUID: "uid-a"})
+	stored, _ := w.GetPodStatus("uid-a")
+	want := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a"}, Status: *stored}
+	if diff := cmp.Diff(want, w.get(t, "uid-a")); diff != "" {
+		t.Errorf("pod (-want +got):\n%s", diff)
+	}
+}
+
+// onePod is a pod source that knows a pod, with a status that nobody has stored.
+type onePod struct {
+	noPods
+	pod *v1.Pod
+}
+
+func (o onePod) PodByUID(types.UID) (*v1.Pod, bool) { return o.pod, true }
+
+// vanishing is a store that drops each pod right when it is looked at.
+type vanishing struct{ *manager.Manager }
+
+func (v vanishing) Pod(uid types.UID) (*v1.Pod, bool) {
+	if err := v.Remove(context.Background(), uid, journal.ReasonOrphaned); err != nil {
+		return nil, false
+	}
+	return v.Manager.Pod(uid)
+}
+
+// TestG1_StoredOnly serves no status but a stored one, whatever happens meanwhile.
+func TestG1_StoredOnly(t *testing.T) {
+	p := pod("a")
+	p.Status = running("nowhere on disk")
+	w := serve(t, filepath.Join(t.TempDir(), journal.FileName), manager.Options{Pods: onePod{pod: p}}, podsapi.Options{})
+	w.set(t, p, "stored")
+	server := podsapi.New(vanishing{w.Manager}, podsapi.Options{})
+	response, err := server.GetPod(t.Context(), &podsv1alpha1.GetPodRequest{PodUID: string(p.UID)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, _ := w.GetPodStatus("uid-a")
-	want := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a"}, Status: *stored}
-	if diff := cmp.Diff(want, decode(t, response.Pod)); diff != "" {
-		t.Errorf("pod (-want +got):\n%s", diff)
+	if got := decode(t, response.Pod).Status.Message; got != "stored" {
+		t.Errorf("got status %q, want the stored one", got)
 	}
 }
 
@@ -134,11 +165,7 @@ func TestG1_Restart(t *testing.T) {
 	}
 	again := serve(t, w.path, manager.Options{}, podsapi.Options{})
 	watch(t, again.client).want(t, `ADDED uid-a "before"`, "INITIAL_SYNC_COMPLETE")
-	response, err := again.client.GetPod(t.Context(), &podsv1alpha1.GetPodRequest{PodUID: "uid-a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := decode(t, response.Pod).Spec.NodeName; got != "node-1" {
+	if got := again.get(t, "uid-a").Spec.NodeName; got != "node-1" {
 		t.Errorf("after the restart: got a pod on node %q, want the object, too", got)
 	}
 }

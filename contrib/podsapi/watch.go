@@ -61,9 +61,8 @@ func (s *Server) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream grpc.ServerS
 type watch struct {
 	server *Server
 	stream grpc.ServerStreamingServer[podsv1alpha1.WatchPodsEvent]
-	// sent is what the client has: of each pod the entry that was the newest before its
-	// event was made, so the client has this one or a newer one. Entries are shared with
-	// the store, at no cost unless the client is behind.
+	// sent is what the client has of each pod. Entries are shared with the store, at no
+	// cost unless the client is behind.
 	sent map[types.UID]*projection.Entry
 }
 
