@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command embedded is the smallest program with a durable status manager inside:
-// it stores a status, forgets all it knows, as a crash would have it, and finds
-// the status again.
+// it stores a status, closes the store, opens it anew and finds the status again.
 //
 //	go run ./examples/embedded DIR
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,35 +32,44 @@ func main() {
 	}
 }
 
+// run does both on a directory that exists.
 func run(ctx context.Context, dir string, out io.Writer) error {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "6f0c2f6e"}}
 	options := manager.Options{
 		Path:     filepath.Join(dir, journal.FileName),
 		Software: "embedded example",
 		// With Client and Node, Run(ctx) also keeps an API server up to date.
 	}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "6f0c2f6e"}}
+	if err := store(ctx, options, pod, v1.PodStatus{Phase: v1.PodRunning, Message: "stored"}, out); err != nil {
+		return err
+	}
+	return show(options, pod, out)
+}
 
+func store(ctx context.Context, options manager.Options, pod *v1.Pod, status v1.PodStatus, out io.Writer) (err error) {
 	m, err := manager.Open(options)
 	if err != nil {
 		return err
 	}
-	change, err := m.SetPodStatus(ctx, pod, v1.PodStatus{Phase: v1.PodRunning, Message: "stored"})
+	defer func() { err = errors.Join(err, m.Close()) }()
+	change, err := m.SetPodStatus(ctx, pod, status)
 	if err != nil {
 		return err // nothing was stored
 	}
-	fmt.Fprintf(out, "version %d is on disk\n", change.Version)
-	if err := m.Close(); err != nil {
-		return err
-	}
+	_, err = fmt.Fprintf(out, "version %d is on disk\n", change.Version)
+	return err
+}
 
-	if m, err = manager.Open(options); err != nil {
+func show(options manager.Options, pod *v1.Pod, out io.Writer) (err error) {
+	m, err := manager.Open(options)
+	if err != nil {
 		return err
 	}
-	defer m.Close()
+	defer func() { err = errors.Join(err, m.Close()) }()
 	status, ok := m.GetPodStatus(pod.UID)
 	if !ok {
 		return fmt.Errorf("the status of %s is lost", pod.Name)
 	}
-	fmt.Fprintf(out, "%s is %s: %s\n", pod.Name, status.Phase, status.Message)
-	return nil
+	_, err = fmt.Fprintf(out, "%s is %s: %s\n", pod.Name, status.Phase, status.Message)
+	return err
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -55,7 +56,14 @@ func newChild(t *testing.T, plane *controlPlane, node string) *child {
 		if c.cmd != nil {
 			c.kill(t)
 		}
-		if logs, err := os.ReadFile(c.logs()); t.Failed() && err == nil {
+		logs, err := os.ReadFile(c.logs())
+		if err != nil {
+			t.Error(err)
+		}
+		if bytes.Contains(logs, []byte("WARNING: DATA RACE")) { // and a killed process can't fail
+			t.Error("the race detector has found something")
+		}
+		if t.Failed() {
 			t.Logf("the program's log ends with:\n%s", logs[max(0, len(logs)-8<<10):])
 		}
 	})
@@ -127,6 +135,18 @@ func (c *child) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lines
+}
+
+// waitStored waits until n more statuses are stored.
+func (c *child) waitStored(t *testing.T, n int) {
+	t.Helper()
+	begin := c.count()
+	eventually(t, "statuses change", func() error {
+		if got := c.count() - begin; got < n {
+			return fmt.Errorf("%d of %d are stored", got, n)
+		}
+		return nil
+	})
 }
 
 // terminate sends SIGTERM and wants exit status 0.

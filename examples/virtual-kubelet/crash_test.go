@@ -115,7 +115,12 @@ func testOutage(t *testing.T, plane *controlPlane) {
 		}
 	}
 
-	// Each end was sent once, and of the pod that has had many statuses only the newest.
+	// Of the pod that has had many statuses only the newest was sent, and each end once:
+	// also when the store has compared all pods with the server, every ten seconds.
+	if got := nextRestarts(t, events, again.Name, told); got < lives {
+		t.Errorf("%s: the server was sent restart %d, and %d was stored", again.Name, got, lives)
+	}
+	c.waitStored(t, 24) // twelve restarts
 	sent := make(map[string]int)
 	for _, r := range plane.requests(t)[earlier:] {
 		if r.agent == storeAgent && r.what == "patch pods/status" && r.code == http.StatusOK {
@@ -126,9 +131,6 @@ func testOutage(t *testing.T, plane *controlPlane) {
 		if sent[pod.Name] != 1 {
 			t.Errorf("the end of %s was sent %d times, want once", pod.Name, sent[pod.Name])
 		}
-	}
-	if got := nextRestarts(t, events, again.Name, told); got < lives {
-		t.Errorf("%s: the server was sent restart %d, and %d was stored", again.Name, got, lives)
 	}
 }
 
@@ -200,13 +202,7 @@ func testKillLoop(t *testing.T, plane *controlPlane) {
 	served := make(map[string]int32) // restarts that the server has told of
 	for kill := range kills {
 		c.start(t)
-		begin := c.count()
-		eventually(t, "statuses change", func() error {
-			if got := c.count() - begin; got < 2*n {
-				return fmt.Errorf("%d changes", got)
-			}
-			return nil
-		})
+		c.waitStored(t, 2*n)
 		time.Sleep(rand.N(300 * time.Millisecond)) // to be somewhere else each time
 		c.kill(t)
 		c.stored(t)
@@ -258,13 +254,7 @@ func testDeletion(t *testing.T, plane *controlPlane) {
 	c.kill(t)
 	eventually(t, "a kill between two lives of a pod", func() error {
 		c.start(t)
-		begin := c.count()
-		eventually(t, "statuses change", func() error {
-			if c.count() < begin+2 {
-				return fmt.Errorf("nothing was stored")
-			}
-			return nil
-		})
+		c.waitStored(t, 2)
 		c.kill(t)
 		live, err := plane.pods(t.Context(), c.node)
 		if err != nil {
@@ -332,14 +322,8 @@ func testTerminate(t *testing.T, plane *controlPlane) {
 	c.terminate(t)
 	plane.down(t)
 	defer plane.up(t)
-	before := c.count()
 	c.start(t)
-	eventually(t, "it goes on without the server", func() error {
-		if c.count() == before {
-			return fmt.Errorf("no status was stored")
-		}
-		return nil
-	})
+	c.waitStored(t, 1) // it goes on without the server
 	c.terminate(t)
 }
 

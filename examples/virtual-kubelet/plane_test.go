@@ -54,19 +54,7 @@ func startPlane(t *testing.T) *controlPlane {
 	if err := build.Run(); err != nil {
 		t.Fatal(err)
 	}
-	// Not t.TempDir, whose paths are too long for sockets. With STATUSSTORE_E2E_DIR,
-	// whoever set it can end what a killed test leaves.
-	parent := os.Getenv("STATUSSTORE_E2E_DIR")
-	if parent != "" {
-		if err := os.MkdirAll(parent, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir, err := os.MkdirTemp(parent, "ssvk")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortDir(t)
 	p := &controlPlane{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
 	policy := filepath.Join(dir, "audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -90,6 +78,24 @@ func startPlane(t *testing.T) *controlPlane {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// shortDir makes a folder for a control plane: not t.TempDir, whose paths are too long for
+// sockets. With STATUSSTORE_E2E_DIR, whoever set it can end what a killed test leaves.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	parent := os.Getenv("STATUSSTORE_E2E_DIR")
+	if parent != "" {
+		if err := os.MkdirAll(parent, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := os.MkdirTemp(parent, "ssvk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 func (p *controlPlane) launch(command string, args ...string) error {
