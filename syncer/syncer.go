@@ -4,6 +4,7 @@ package syncer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -52,19 +53,23 @@ func New(o Options) (*Syncer, error) {
 		report:  report{logger: o.Logger},
 		flushes: make(chan struct{}, 1),
 	}
-	if !o.Live.started.Load() {
-		s.trustEntries()
+	if before := s.newestEntry(); !o.Live.started.Load() {
+		s.trust(before)
 	}
 	o.Live.OnChange(s.liveChanged)
 	return s, nil
 }
 
-// trustEntries notes which entries exist before a LIST begins.
-func (s *Syncer) trustEntries() {
+// newestEntry is the sequence of the newest entry. Call it before a LIST begins.
+func (s *Syncer) newestEntry() (newest uint64) {
 	for _, e := range s.o.Entries.List() {
-		s.trusted.Store(max(s.trusted.Load(), uint64(e.Sequence)))
+		newest = max(newest, uint64(e.Sequence))
 	}
+	return newest
 }
+
+// trust notes that the entries up to a sequence exist before a LIST begins.
+func (s *Syncer) trust(newest uint64) { s.trusted.Store(max(s.trusted.Load(), newest)) }
 
 // Run sends statuses until the context ends, and returns nil then. It needs
 // LivePods.Run beside it and may be called once. Requests that are under way when
@@ -251,9 +256,13 @@ func (s *Syncer) SyncOnce(ctx context.Context) error {
 }
 
 func (s *Syncer) syncLive(ctx context.Context) error {
+	before := s.newestEntry()
 	if !s.o.Live.running.Load() {
-		s.trustEntries()
-		return s.o.Live.Refresh(ctx)
+		s.trust(before)
+		if err := s.o.Live.Refresh(ctx); !errors.Is(err, ErrRunning) {
+			return err
+		}
+		// Run has begun since, and lists by itself.
 	}
 	select {
 	case <-s.o.Live.Synced():
