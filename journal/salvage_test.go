@@ -153,6 +153,14 @@ func TestSalvageAgain(t *testing.T) {
 	if third.LostEvents != 0 || third.LostKept == 0 || third.LostKept != uint64(second.Events+1-third.Events) {
 		t.Errorf("got %+v, want the %d events of %d that are not there", third, second.Events+1-third.Events, second.Events+1)
 	}
+	r, err := OpenReadOnly(out, ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.lastHead.skipped(); got <= Version(third.LostKept) {
+		t.Errorf("%d versions are skipped, want more than the %d events that are lost", got, third.LostKept)
+	}
+	r.Close()
 	open(t, out, Options{})
 }
 

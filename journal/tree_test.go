@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -232,5 +233,84 @@ func TestG8_BranchDamage(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// readPages notes which pages are read.
+type readPages struct {
+	io.ReaderAt
+	size int64
+	kind map[int64]uint16 // page number to flags
+}
+
+func (r *readPages) ReadAt(b []byte, at int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(b, at)
+	r.kind[at/r.size] = binary.LittleEndian.Uint16(b[8:])
+	return n, err
+}
+
+func (r *readPages) of(kind uint16) (n int) {
+	for _, k := range r.kind {
+		if k == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// TestOpenReadsBranchesOnly: of a long history all branch pages are checked at an
+// open, and next to no leaf pages. A tree of another depth, which somebody else's
+// bucket of the same name has, changes nothing.
+func TestOpenReadsBranchesOnly(t *testing.T) {
+	const pageSize = 512
+	path := filepath.Join(t.TempDir(), FileName)
+	compacted(t, filled(t, 12_000), path, pageSize)
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		b, err := tx.CreateBucket([]byte("another"))
+		if err != nil {
+			return err
+		}
+		if b, err = b.CreateBucket(bucketEvents); err != nil {
+			return err
+		}
+		for i := range 50 {
+			if err := b.Put(sequenceKey(Sequence(i)), make([]byte, 50)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metas, _ := readMetas(bytes.NewReader(b))
+	if len(metas) != 2 {
+		t.Fatalf("%d meta pages", len(metas))
+	}
+	newest := metas[0]
+	if metas[1].txid > newest.txid {
+		newest = metas[1]
+	}
+	read := func(d depth) *readPages {
+		r := &readPages{bytes.NewReader(b), pageSize, map[int64]uint16{}}
+		if problems := checkTree(r, newest, d); len(problems) != 0 {
+			t.Fatal(problems)
+		}
+		return r
+	}
+	atOpen, all := read(branches), read(leaves)
+	if got, want := atOpen.of(branchPage), all.of(branchPage); got != want || got < 50 {
+		t.Errorf("%d of %d branch pages are read", got, want)
+	}
+	if got, of := atOpen.of(leafPage), all.of(leafPage); got > 30 || of < 1000 {
+		t.Errorf("%d of %d leaf pages are read", got, of)
 	}
 }
